@@ -1,0 +1,37 @@
+"""Configuration of the KV cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deepinfer.errors import ConfigError
+
+BLOCK_SIZES = (16, 32, 64, 128)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheConfig:
+    """KV cache of one engine.
+
+    Attributes:
+        block_size: token slots in one block.
+        kv_cache_memory_bytes: memory for KV blocks; None lets the engine choose from what the machine has free.
+        enable_prefix_caching: whether finished and running requests lend their blocks to equal prefixes.
+        kv_cache_dtype: "auto" (what the executor computes fastest), "float32", "float16", "bfloat16".
+    """
+
+    block_size: int = 64
+    kv_cache_memory_bytes: int | None = None
+    enable_prefix_caching: bool = True
+    kv_cache_dtype: str = "auto"
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError when a value is out of range."""
+        if self.block_size not in BLOCK_SIZES:
+            raise ConfigError(f"block_size must be one of {BLOCK_SIZES}, but is {self.block_size!r}")
+        if self.kv_cache_memory_bytes is not None and self.kv_cache_memory_bytes < 1:
+            raise ConfigError(f"kv_cache_memory must be positive, but is {self.kv_cache_memory_bytes!r} bytes")
+        if self.kv_cache_dtype not in ("auto", "float32", "float16", "bfloat16"):
+            raise ConfigError(
+                f"kv_cache_dtype must be auto, float32, float16 or bfloat16, but is {self.kv_cache_dtype!r}"
+            )

@@ -1,0 +1,1 @@
+"""The loop that joins scheduler and executor, and its faces: offline, asynchronous."""

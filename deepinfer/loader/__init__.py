@@ -1,0 +1,1 @@
+"""Model files of all formats as one Checkpoint."""

@@ -1,0 +1,30 @@
+"""Numbers that the engine reports about itself: plain data, no Prometheus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStats:
+    """One step of the engine.
+
+    Attributes:
+        num_running, num_waiting: requests after the step.
+        num_prefill_tokens, num_decode_tokens: rows of the forward pass.
+        num_prefix_cache_queries, num_prefix_cache_hits: tokens looked up and found by requests admitted in this step.
+        kv_cache_usage_ratio: blocks in use by requests / all blocks, 0..1.
+        step_seconds: schedule + execute + update.
+        execute_seconds: the model's share of it.
+    """
+
+    num_running: int
+    num_waiting: int
+    num_prefill_tokens: int
+    num_decode_tokens: int
+    num_preemptions: int
+    num_prefix_cache_queries: int
+    num_prefix_cache_hits: int
+    kv_cache_usage_ratio: float
+    step_seconds: float
+    execute_seconds: float

@@ -1,0 +1,1 @@
+"""Codec between chat requests, prompts, token ids and protocol events."""
