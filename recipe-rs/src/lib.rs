@@ -5,5 +5,12 @@
 //! model's output stream becomes protocol events.
 
 mod error;
+mod special_tokens;
+mod stream;
 
 pub use error::{Error, Result};
+pub use special_tokens::{IMAGE_SPECIAL_TOKEN_ID, SYSTEM_PLACEHOLDER, SpecialToken, SpecialTokens};
+pub use stream::{
+    InferenceChunk, InferenceFinishReason, OutputFormat, ParsingOptions, PromptUsage,
+    ThinkingInitialStage, TokenLogprob,
+};
