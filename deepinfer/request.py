@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from array import array
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from deepinfer.sampling_params import SamplingParams
+
+if TYPE_CHECKING:
+    from deepinfer.outputs import TokenLogprob
 
 
 class FinishReason(enum.StrEnum):
@@ -49,24 +53,30 @@ class Request:
 
     Attributes:
         request_id: unique among unfinished requests.
-        prompt_token_ids: the prompt; never changed.
+        prompt_token_ids: the prompt, typecode "I"; never changed.
         sampling_params: with `seed` always set.
         eos_token_ids: ids that end the output unless `ignore_eos`.
         arrival_time: monotonic seconds when the request reached the server.
         output_token_ids: what was produced so far.
+        block_ids: its KV blocks in order of position; owned by the KV cache manager.
+        block_hashes: chain hashes of its full blocks, as far as they were needed.
+        prompt_logprobs: entries collected so far for prompt positions 1.. .
         num_computed_tokens: tokens of prompt + output whose KV entries exist.
         num_cached_tokens: prompt tokens that the prefix cache gave at the first admission.
         max_output_tokens: bound from max_tokens and the context.
     """
 
     request_id: str
-    prompt_token_ids: Sequence[int]
+    prompt_token_ids: array[int]
     sampling_params: SamplingParams
     eos_token_ids: frozenset[int]
     arrival_time: float
     max_output_tokens: int
     status: RequestStatus = RequestStatus.WAITING
     output_token_ids: list[int] = field(default_factory=list)
+    block_ids: list[int] = field(default_factory=list)
+    block_hashes: list[bytes] = field(default_factory=list)
+    prompt_logprobs: list[TokenLogprob] = field(default_factory=list)
     num_computed_tokens: int = 0
     num_cached_tokens: int = 0
     num_preemptions: int = 0
