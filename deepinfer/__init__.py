@@ -1,4 +1,4 @@
-"""Inference engine for DeepSeek V4 / V4.1 and other open models. Importing it imports no torch and touches no device."""
+"""Inference engine for DeepSeek V4 / V4.1 and other open models. Importing it imports no torch, touches no device."""
 
 from __future__ import annotations
 

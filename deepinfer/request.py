@@ -64,6 +64,8 @@ class Request:
         num_computed_tokens: tokens of prompt + output whose KV entries exist.
         num_cached_tokens: prompt tokens that the prefix cache gave at the first admission.
         max_output_tokens: bound from max_tokens and the context.
+        queue_key: place in the waiting queue, lower first; given by the queue and kept over preemptions.
+        num_overtakes: admissions of requests behind it while it waited.
     """
 
     request_id: str
@@ -80,6 +82,8 @@ class Request:
     num_computed_tokens: int = 0
     num_cached_tokens: int = 0
     num_preemptions: int = 0
+    queue_key: tuple[int, int] = (0, 0)
+    num_overtakes: int = 0
     stop_token_id: int | None = None
     error_message: str | None = None
     first_scheduled_time: float | None = None

@@ -1,1 +1,6 @@
-"""Who runs in the next step, and with how many tokens."""
+"""Continuous batching over a paged KV cache. No torch, no numpy."""
+
+from deepinfer.scheduler.request_queue import RequestQueue
+from deepinfer.scheduler.scheduler import Scheduler
+
+__all__ = ["RequestQueue", "Scheduler"]

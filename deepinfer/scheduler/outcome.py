@@ -1,0 +1,58 @@
+"""When a request ends, and the output objects that say so. Pure functions over `Request`."""
+
+from __future__ import annotations
+
+from deepinfer.outputs import EngineOutput, RequestStats, TokenLogprob
+from deepinfer.request import Request, RequestStatus
+
+
+def find_end(request: Request, token_id: int) -> RequestStatus | None:
+    """Whether the token just appended to the output ends the request, and how; sets `stop_token_id`."""
+    params = request.sampling_params
+    if (token_id in request.eos_token_ids and not params.ignore_eos) or token_id in params.stop_token_ids:
+        request.stop_token_id = token_id
+        return RequestStatus.FINISHED_STOPPED
+    if len(request.output_token_ids) >= request.max_output_tokens:
+        return RequestStatus.FINISHED_LENGTH
+    return None
+
+
+def make_output(
+    request: Request,
+    new_token_ids: list[int],
+    *,
+    logprobs: list[TokenLogprob] | None = None,
+    prompt_logprobs: list[TokenLogprob] | None = None,
+) -> EngineOutput:
+    """What one step gave a request, with its end if it has ended."""
+    seed = request.sampling_params.seed
+    return EngineOutput(
+        request_id=request.request_id,
+        new_token_ids=new_token_ids,
+        finish_reason=request.finish_reason,
+        stop_token_id=request.stop_token_id,
+        logprobs=logprobs,
+        prompt_logprobs=prompt_logprobs,
+        error_message=request.error_message,
+        num_cached_tokens=request.num_cached_tokens,
+        seed=0 if seed is None else seed,
+        stats=make_stats(request) if request.finished_time is not None else None,
+    )
+
+
+def make_stats(request: Request) -> RequestStats:
+    """Times and counts of a finished request."""
+    end = request.finished_time
+    assert end is not None
+    scheduled = end if request.first_scheduled_time is None else request.first_scheduled_time
+    first_token = end if request.first_token_time is None else request.first_token_time
+    return RequestStats(
+        arrival_time=request.arrival_time,
+        queue_seconds=max(0.0, scheduled - request.arrival_time),
+        prefill_seconds=first_token - scheduled,
+        decode_seconds=end - first_token,
+        num_prompt_tokens=request.num_prompt_tokens,
+        num_cached_tokens=request.num_cached_tokens,
+        num_output_tokens=len(request.output_token_ids),
+        num_preemptions=request.num_preemptions,
+    )

@@ -1,0 +1,396 @@
+"""Continuous batching: which request gets how many tokens in the next step, and what the step's result means.
+
+State in, plan out. Knows no model, no device, no text.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable
+
+from deepinfer.config import SchedulerConfig
+from deepinfer.errors import RequestError
+from deepinfer.kvcache import KVCacheManager, PrefixHit
+from deepinfer.metrics import StepStats
+from deepinfer.outputs import EngineOutput, KnownRequestData, ModelRunnerOutput, NewRequestData, SchedulerOutput
+from deepinfer.request import Request, RequestStatus
+from deepinfer.scheduler.outcome import find_end, make_output
+from deepinfer.scheduler.preemption import choose_victim
+from deepinfer.scheduler.request_queue import RequestQueue
+
+
+class Scheduler:
+    """Decides step by step. `schedule` and `update` alternate; `abort_request` is legal at any time.
+
+    Order within a step: one row for each decoding request, then chunks of prefills in progress, then admissions.
+    A request holds the blocks of the tokens scheduled so far and no more. When blocks run out, `choose_victim` names a
+    request that gives up its own; it is computed again later, from what the prefix cache still holds.
+    """
+
+    def __init__(
+        self, config: SchedulerConfig, cache: KVCacheManager, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.config = config
+        self.cache = cache
+        self._clock = clock
+        self._requests: dict[str, Request] = {}
+        self._waiting = RequestQueue()
+        self._prefilling: list[Request] = []  # order of admission
+        self._decoding: list[Request] = []
+        self._scheduled: list[Request] = []  # rows of the step in progress, in order
+        self._copy_sources: list[int] = []
+        self._ended_ids: list[str] = []  # known to the executor, to be named in the next plan that is executed
+        self._preempted_ids: list[str] = []  # the same
+        self._early_outputs: list[EngineOutput] = []
+        self._step = _StepCounts()
+
+    # State --------------------------------------------------------------------------------------------------------
+
+    @property
+    def num_running(self) -> int:
+        """Requests that hold blocks."""
+        return len(self._prefilling) + len(self._decoding)
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests that wait to start or to start again."""
+        return len(self._waiting)
+
+    @property
+    def num_unfinished(self) -> int:
+        """Requests that have not ended."""
+        return len(self._requests)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a step would compute or deliver anything."""
+        return bool(self._requests or self._early_outputs)
+
+    def add_request(self, request: Request) -> None:
+        """Queue a request.
+
+        Raises:
+            RequestError: the id is in use, or the request can never fit the KV cache.
+        """
+        if request.request_id in self._requests:
+            raise RequestError(
+                f"request_id {request.request_id!r} is in use by an unfinished request", param="request_id"
+            )
+        num_blocks = self.cache.count_blocks(request.num_prompt_tokens + max(0, request.max_output_tokens - 1))
+        if num_blocks > self.cache.pool.num_blocks:
+            raise RequestError(
+                f"prompt and output need {num_blocks} KV blocks, but there are {self.cache.pool.num_blocks}; shorten "
+                "the prompt, lower max_tokens, or start with a larger --kv-cache-memory",
+                param="prompt",
+            )
+        self._requests[request.request_id] = request
+        self._waiting.add(request)
+
+    def abort_request(self, request_id: str) -> None:
+        """End a request in whatever state it is; an unknown id is ignored. Blocks return at once, or with `update` if
+        a step is computing in them."""
+        request = self._requests.get(request_id)
+        if request is None or request.status.is_finished:
+            return
+        if request in self._scheduled:
+            request.status = RequestStatus.FINISHED_ABORTED  # `update` completes it
+            return
+        self._end(request, RequestStatus.FINISHED_ABORTED)
+        self._early_outputs.append(make_output(request, []))
+
+    def take_outputs(self) -> list[EngineOutput]:
+        """Outputs of requests that ended outside a step."""
+        outputs, self._early_outputs = self._early_outputs, []
+        return outputs
+
+    # Plan ---------------------------------------------------------------------------------------------------------
+
+    def schedule(self) -> SchedulerOutput:
+        """Plan the next step. A plan without tokens must not be executed; what the executor
+        has to drop is kept for the next one."""
+        plan = SchedulerOutput()
+        self._step = _StepCounts()
+        self._schedule_decodes(plan)
+        budget = self.config.max_num_batched_tokens - len(plan.num_scheduled_tokens)
+        budget, is_short_of_blocks = self._schedule_prefills(plan, budget)
+        if self._waiting and not is_short_of_blocks and not self._step.num_preemptions:
+            self._admit(plan, budget)
+        if plan.num_scheduled_tokens:
+            plan.finished_request_ids, self._ended_ids = self._ended_ids, []
+            plan.preempted_request_ids, self._preempted_ids = self._preempted_ids, []
+        return plan
+
+    def _schedule_decodes(self, plan: SchedulerOutput) -> None:
+        block_size = self.cache.block_size
+        counts = plan.num_scheduled_tokens
+        known = plan.scheduled_known_requests
+        scheduled = self._scheduled
+        for request in tuple(self._decoding):
+            if request.status is not RequestStatus.RUNNING:
+                continue  # preempted for a request before it
+            computed = request.num_computed_tokens
+            new_block_ids: list[int] = []
+            if computed >= len(request.block_ids) * block_size:
+                if not self._make_room(plan, request):
+                    continue
+                new_block_ids = self.cache.allocate(request, computed + 1)
+            known.append(KnownRequestData(request.request_id, new_block_ids, computed))
+            counts[request.request_id] = 1
+            scheduled.append(request)
+
+    def _schedule_prefills(self, plan: SchedulerOutput, budget: int) -> tuple[int, bool]:
+        """Continue prefills in order of admission; returns what is left of the budget, and whether blocks ran out."""
+        cache = self.cache
+        is_short_of_blocks = False
+        for request in tuple(self._prefilling):
+            if budget <= 0:
+                break
+            if request.status is not RequestStatus.RUNNING:
+                continue
+            computed = request.num_computed_tokens
+            num_tokens = min(request.num_tokens - computed, budget)
+            is_full = computed >= len(request.block_ids) * cache.block_size
+            # Those who have a row will free blocks sooner or later; if nobody has one, somebody has to give way.
+            if (is_full and plan.num_scheduled_tokens and not cache.num_available_blocks) or (
+                is_full and not self._make_room(plan, request)
+            ):
+                is_short_of_blocks = True
+                continue
+            coverable = (len(request.block_ids) + cache.num_available_blocks) * cache.block_size - computed
+            num_tokens = min(num_tokens, coverable)
+            new_block_ids = cache.allocate(request, computed + num_tokens)
+            plan.scheduled_known_requests.append(KnownRequestData(request.request_id, new_block_ids, computed))
+            self._add_row(plan, request, num_tokens)
+            budget -= num_tokens
+        return budget, is_short_of_blocks
+
+    def _admit(self, plan: SchedulerOutput, budget: int) -> None:
+        """Start waiting requests. Some that cannot start now may be overtaken, within bounds."""
+        coming_keys = {key for request in self._prefilling if (key := self.cache.next_block_key(request))}
+        index = num_tried = 0
+        while (
+            index < len(self._waiting)
+            and num_tried < self.config.max_lookahead
+            and budget > 0
+            and self.num_running < self.config.max_num_seqs
+        ):
+            request = self._waiting[index]
+            num_tokens = self._try_start(plan, request, budget, coming_keys)
+            if num_tokens:
+                self._waiting.pop(index)
+                budget -= num_tokens
+                for overtaken in range(index):
+                    self._waiting[overtaken].num_overtakes += 1
+                continue
+            if request.num_overtakes >= self.config.max_overtakes:
+                break
+            index += 1
+            num_tried += 1
+
+    def _try_start(
+        self, plan: SchedulerOutput, request: Request, budget: int, coming_keys: set[tuple[bytes, bytes]]
+    ) -> int:
+        """Start a waiting request with as many tokens as budget and blocks allow; 0 if it has to wait."""
+        cache = self.cache
+        max_reused = _max_reused_tokens(request)
+        hit = cache.find_prefix(request, max_reused)
+        if hit.next_key in coming_keys and hit.num_tokens < max_reused:
+            return 0  # a running prefill computes the same block now: reuse it instead
+        for usable in (hit, hit.without_copy(), hit.without_blocks()):
+            # One block for each running request stays free: starting somebody should not preempt somebody soon.
+            spare = cache.num_available_blocks - cache.count_taken(usable) - self.num_running
+            coverable = (len(usable.block_ids) + spare) * cache.block_size - usable.num_tokens
+            num_tokens = min(request.num_tokens - usable.num_tokens, budget, coverable)
+            if num_tokens > 0:
+                self._start(plan, request, usable, num_tokens)
+                if (key := cache.next_block_key(request)) is not None:
+                    coming_keys.add(key)
+                return num_tokens
+            if self.num_running:
+                break  # wait for them; if nobody runs, the blocks of the hit itself are in the way
+        return 0
+
+    def _start(self, plan: SchedulerOutput, request: Request, hit: PrefixHit, num_tokens: int) -> None:
+        copy = self.cache.allocate_prefix(request, hit)
+        if copy is not None:
+            plan.block_copies.append(copy)
+            self._copy_sources.append(copy[0])
+        self.cache.allocate(request, hit.num_tokens + num_tokens)
+        request.status = RequestStatus.RUNNING
+        request.num_computed_tokens = hit.num_tokens
+        if request.first_scheduled_time is None:
+            request.first_scheduled_time = self._clock()
+            request.num_cached_tokens = hit.num_tokens
+            self._step.num_prefix_cache_queries += request.num_prompt_tokens
+            self._step.num_prefix_cache_hits += hit.num_tokens
+        token_ids = request.prompt_token_ids
+        if request.output_token_ids:
+            token_ids = token_ids + array("I", request.output_token_ids)
+        plan.scheduled_new_requests.append(
+            NewRequestData(
+                request_id=request.request_id,
+                token_ids=token_ids,
+                num_prompt_tokens=request.num_prompt_tokens,
+                sampling_params=request.sampling_params,
+                eos_token_ids=request.eos_token_ids,
+                block_ids=list(request.block_ids),
+                num_computed_tokens=hit.num_tokens,
+            )
+        )
+        self._prefilling.append(request)
+        self._add_row(plan, request, num_tokens)
+
+    def _add_row(self, plan: SchedulerOutput, request: Request, num_tokens: int) -> None:
+        plan.num_scheduled_tokens[request.request_id] = num_tokens
+        self._scheduled.append(request)
+        self._step.num_prefill_tokens += num_tokens
+
+    def _make_room(self, plan: SchedulerOutput, request: Request) -> bool:
+        """See to it that one block is available, by preemption if need be; False if `request` itself had to go."""
+        while not self.cache.num_available_blocks:
+            victim = choose_victim([*self._decoding, *self._prefilling])
+            if victim is None:
+                return False
+            self._preempt(plan, victim)
+            if victim is request:
+                return False
+        return True
+
+    def _preempt(self, plan: SchedulerOutput, victim: Request) -> None:
+        if plan.num_scheduled_tokens.pop(victim.request_id, None) is not None:
+            self._scheduled.remove(victim)
+            plan.scheduled_known_requests[:] = [
+                data for data in plan.scheduled_known_requests if data.request_id != victim.request_id
+            ]
+        self._take_from_running(victim)
+        self.cache.free(victim)
+        victim.status = RequestStatus.PREEMPTED
+        victim.num_computed_tokens = 0
+        victim.num_preemptions += 1
+        self._step.num_preemptions += 1
+        self._preempted_ids.append(victim.request_id)
+        self._waiting.put_back(victim)
+
+    # Result -------------------------------------------------------------------------------------------------------
+
+    def update(self, plan: SchedulerOutput, result: ModelRunnerOutput) -> list[EngineOutput]:
+        """Take over what the step produced; returns one output for each request that got something or ended."""
+        outputs = self.take_outputs()
+        now = self._clock()
+        block_size = self.cache.block_size
+        scheduled, self._scheduled = self._scheduled, []
+        for block_id in self._copy_sources:
+            self.cache.release_copy_source(block_id)
+        self._copy_sources.clear()
+        for request, num_tokens in zip(scheduled, plan.num_scheduled_tokens.values(), strict=True):
+            request_id = request.request_id
+            request.num_computed_tokens += num_tokens
+            if request.status is not RequestStatus.RUNNING:  # aborted while the step ran
+                self._end(request, RequestStatus.FINISHED_ABORTED)
+                outputs.append(make_output(request, []))
+                continue
+            if request_id in result.errors:
+                request.error_message = result.errors[request_id]
+                self._end(request, RequestStatus.FINISHED_ERROR)
+                outputs.append(make_output(request, []))
+                continue
+            if request.num_computed_tokens >= (len(request.block_hashes) + 1) * block_size:
+                self.cache.commit(request)
+            if request.sampling_params.prompt_logprobs is not None:
+                _collect_prompt_logprobs(request, num_tokens, result)
+            new_token_ids = result.sampled_token_ids.get(request_id)
+            if new_token_ids:
+                outputs.append(self._append(request, new_token_ids, result, now))
+            elif request.num_computed_tokens >= request.num_tokens:
+                raise RuntimeError(f"the executor sampled nothing for {request_id!r} at the end of its tokens")
+        return outputs
+
+    def _append(
+        self, request: Request, sampled_token_ids: list[int], result: ModelRunnerOutput, now: float
+    ) -> EngineOutput:
+        """Append sampled tokens up to the one that ends the request."""
+        prompt_logprobs = None
+        if request.first_token_time is None:
+            request.first_token_time = now
+            if request.sampling_params.prompt_logprobs is not None:
+                prompt_logprobs = request.prompt_logprobs
+        if request.num_computed_tokens < request.num_prompt_tokens + len(request.output_token_ids):
+            raise RuntimeError(f"a token was sampled for {request.request_id!r} in the middle of its prefill")
+        num_new = 0
+        end = RequestStatus.FINISHED_LENGTH if request.max_output_tokens == 0 else None
+        while end is None and num_new < len(sampled_token_ids):
+            token_id = sampled_token_ids[num_new]
+            request.output_token_ids.append(token_id)
+            num_new += 1
+            end = find_end(request, token_id)
+        if end is not None:
+            self._end(request, end)
+        elif request in self._prefilling:
+            self._prefilling.remove(request)
+            self._decoding.append(request)
+            self.cache.commit_tail(request)
+        logprobs = None
+        if request.sampling_params.logprobs is not None:
+            logprobs = result.logprobs.get(request.request_id, [])[:num_new]
+        return make_output(request, sampled_token_ids[:num_new], logprobs=logprobs, prompt_logprobs=prompt_logprobs)
+
+    def _end(self, request: Request, status: RequestStatus) -> None:
+        """Give back everything a request holds."""
+        if request.block_ids:  # running, so the executor knows it
+            self._take_from_running(request)
+            self.cache.free(request, discard=status is RequestStatus.FINISHED_ERROR)
+            self._ended_ids.append(request.request_id)
+        else:
+            self._waiting.remove(request)
+        request.status = status
+        request.finished_time = self._clock()
+        del self._requests[request.request_id]
+
+    def _take_from_running(self, request: Request) -> None:
+        (self._prefilling if request in self._prefilling else self._decoding).remove(request)
+
+    def make_step_stats(self, plan: SchedulerOutput, *, step_seconds: float, execute_seconds: float) -> StepStats:
+        """Numbers of the step just updated."""
+        counts = self._step
+        return StepStats(
+            num_running=self.num_running,
+            num_waiting=len(self._waiting),
+            num_prefill_tokens=counts.num_prefill_tokens,
+            num_decode_tokens=plan.total_num_scheduled_tokens - counts.num_prefill_tokens,
+            num_preemptions=counts.num_preemptions,
+            num_prefix_cache_queries=counts.num_prefix_cache_queries,
+            num_prefix_cache_hits=counts.num_prefix_cache_hits,
+            kv_cache_usage_ratio=self.cache.usage_ratio,
+            step_seconds=step_seconds,
+            execute_seconds=execute_seconds,
+        )
+
+
+class _StepCounts:
+    """What `schedule` counted for the statistics of its step."""
+
+    __slots__ = ("num_preemptions", "num_prefill_tokens", "num_prefix_cache_hits", "num_prefix_cache_queries")
+
+    def __init__(self) -> None:
+        self.num_prefill_tokens = 0
+        self.num_preemptions = 0
+        self.num_prefix_cache_queries = 0
+        self.num_prefix_cache_hits = 0
+
+
+def _max_reused_tokens(request: Request) -> int:
+    """The last token is always computed, for its logits; so is every prompt token whose logprobs are still missing."""
+    if request.sampling_params.prompt_logprobs is not None:
+        num_collected = len(request.prompt_logprobs)
+        if num_collected < request.num_prompt_tokens - 1:
+            return num_collected
+    return request.num_tokens - 1
+
+
+def _collect_prompt_logprobs(request: Request, num_tokens: int, result: ModelRunnerOutput) -> None:
+    """Append entries that a step computed, without those that a preempted attempt had delivered before."""
+    entries = result.prompt_logprobs.get(request.request_id)
+    if entries:
+        first_position = request.num_computed_tokens - num_tokens + 1
+        request.prompt_logprobs.extend(entries[len(request.prompt_logprobs) - first_position + 1 :])
