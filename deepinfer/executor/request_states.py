@@ -1,0 +1,89 @@
+"""What an executor remembers about each running request. No torch here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deepinfer.outputs import NewRequestData, SchedulerOutput
+from deepinfer.sampling_params import SamplingParams
+
+
+@dataclass(slots=True, eq=False)
+class RequestState:
+    """One request the executor knows.
+
+    Attributes:
+        token_ids: prompt and output; sampled tokens are appended.
+        block_ids: its KV blocks in order of position.
+        num_computed_tokens: tokens whose KV entries exist before the step at hand.
+    """
+
+    request_id: str
+    token_ids: list[int]
+    num_prompt_tokens: int
+    sampling_params: SamplingParams
+    eos_token_ids: frozenset[int]
+    block_ids: list[int]
+    num_computed_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledRequest:
+    """The share of one request in a step: `num_tokens` rows from `num_computed_tokens` on."""
+
+    state: RequestState
+    num_tokens: int
+
+    @property
+    def start(self) -> int:
+        """Position of the first row."""
+        return self.state.num_computed_tokens
+
+    @property
+    def end(self) -> int:
+        """Position after the last row."""
+        return self.state.num_computed_tokens + self.num_tokens
+
+    @property
+    def samples_token(self) -> bool:
+        """Whether the rows reach the last known token, so that the next one is sampled."""
+        return self.end == len(self.state.token_ids)
+
+
+class RequestStates:
+    """Requests by id, kept in step with the scheduler by its plans."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, RequestState] = {}
+
+    def __len__(self) -> int:
+        """Requests known."""
+        return len(self._states)
+
+    def apply(self, plan: SchedulerOutput) -> list[ScheduledRequest]:
+        """Drop, add and update requests as the plan says.
+
+        Returns:
+            The scheduled requests in the order of the batch rows.
+        """
+        for request_id in (*plan.preempted_request_ids, *plan.finished_request_ids):
+            self._states.pop(request_id, None)
+        for new in plan.scheduled_new_requests:
+            self._states[new.request_id] = _state_of(new)
+        for known in plan.scheduled_known_requests:
+            state = self._states[known.request_id]
+            state.block_ids.extend(known.new_block_ids)
+            state.num_computed_tokens = known.num_computed_tokens
+        return [ScheduledRequest(self._states[name], count) for name, count in plan.num_scheduled_tokens.items()]
+
+
+def _state_of(new: NewRequestData) -> RequestState:
+    return RequestState(
+        request_id=new.request_id,
+        token_ids=list(new.token_ids),
+        num_prompt_tokens=new.num_prompt_tokens,
+        sampling_params=new.sampling_params,
+        eos_token_ids=new.eos_token_ids,
+        block_ids=list(new.block_ids),
+        num_computed_tokens=new.num_computed_tokens,
+    )
