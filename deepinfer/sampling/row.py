@@ -1,0 +1,78 @@
+"""What the sampler knows about one request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepinfer.sampling.penalties import TokenHistory
+from deepinfer.sampling_params import SamplingParams
+
+
+class SamplingRow:
+    """One request, kept by the executor from step to step.
+
+    Attributes:
+        params: with `seed` set.
+        token_ids: prompt and output so far, a live sequence: the executor appends each sampled token.
+        num_prompt_tokens: how many of them are the prompt.
+        needs_only_argmax: whether the token is the argmax of the raw logits and nothing else is asked for.
+    """
+
+    __slots__ = (
+        "_bias_ids",
+        "_bias_values",
+        "_end_ids",
+        "_history",
+        "needs_only_argmax",
+        "num_prompt_tokens",
+        "params",
+        "token_ids",
+    )
+
+    def __init__(
+        self,
+        params: SamplingParams,
+        token_ids: Sequence[int],
+        num_prompt_tokens: int,
+        eos_token_ids: frozenset[int] = frozenset(),
+    ) -> None:
+        self.params = params
+        self.token_ids = token_ids
+        self.num_prompt_tokens = num_prompt_tokens
+        self.needs_only_argmax = params.is_greedy and not changes_logits(params) and params.logprobs is None
+        self._bias_ids = np.fromiter(params.logit_bias.keys(), np.int64, len(params.logit_bias))
+        self._bias_values = np.fromiter(params.logit_bias.values(), np.float32, len(params.logit_bias))
+        ends = set(params.stop_token_ids) if params.ignore_eos else {*params.stop_token_ids, *eos_token_ids}
+        self._end_ids = np.array(sorted(ends), np.int64)
+        self._history = TokenHistory(token_ids, num_prompt_tokens) if params.has_penalties else None
+
+    @property
+    def position(self) -> int:
+        """Absolute position of the token to be chosen."""
+        return len(self.token_ids)
+
+    def adjust(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Penalties, logit_bias, then bans; `logits` [V] is not changed, and returned as it is if nothing applies."""
+        params = self.params
+        if not changes_logits(params):
+            return logits
+        adjusted = logits.copy()
+        if self._history is not None:
+            self._history.apply_penalties_to(adjusted, self.token_ids, params)
+        if self._bias_ids.size:
+            adjusted[self._bias_ids] += self._bias_values
+        if len(self.token_ids) - self.num_prompt_tokens < params.min_tokens:
+            adjusted[self._end_ids[self._end_ids < adjusted.size]] = -np.inf
+        for word in params.bad_words_token_ids:
+            num_before = len(word) - 1
+            if num_before == 0 or tuple(self.token_ids[-num_before:]) == word[:-1]:
+                adjusted[word[-1]] = -np.inf
+        return adjusted
+
+
+def changes_logits(params: SamplingParams) -> bool:
+    """Whether anything is done to the logits before temperature."""
+    return bool(params.has_penalties or params.logit_bias or params.min_tokens or params.bad_words_token_ids)
