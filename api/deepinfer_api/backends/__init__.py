@@ -1,0 +1,1 @@
+"""What the server can put behind its routes."""

@@ -1,0 +1,1 @@
+"""Generated pieces -> the JSON of one protocol each."""

@@ -1,0 +1,84 @@
+"""POST chat/completions."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from deepinfer_api.codec import OFF_LOOP_CHARACTERS, EncodedPrompt
+from deepinfer_api.dependencies import ServicesDependency
+from deepinfer_api.errors import unsupported
+from deepinfer_api.formats.chat import ChatFormat
+from deepinfer_api.routes.generate import receive, start
+from deepinfer_api.schemas.chat import WITHOUT_EFFECT, ChatBody
+from deepinfer_api.services import Model, Services
+
+router = APIRouter(tags=["generation"])
+
+
+@router.post(
+    "/chat/completions",
+    summary="Answer a conversation",
+    openapi_extra={"requestBody": {"content": {"application/json": {"schema": ChatBody.model_json_schema()}}}},
+)
+async def create_chat_completion(request: Request, services: ServicesDependency) -> Response:
+    """Generate the next message of a conversation, streamed or whole."""
+    arrival, body = await receive(request, services, ChatBody)
+    model = services.ready_model()
+    services.check_model_name(body.model)
+    body.check()
+    if body.prompt_logprobs is not None and body.stream:
+        raise unsupported("prompt_logprobs", "prompt_logprobs is served without stream only")
+    params = body.sampling_params(
+        model.codec,
+        max_tokens=body.max_output_tokens,
+        logprobs=body.num_logprobs,
+        prompt_logprobs=body.prompt_logprobs,
+        defaults=services.settings.default_sampling,
+    )
+    prompt = await _encode(body, model, services)
+    return start(
+        services,
+        model,
+        arrival,
+        body,
+        [prompt],
+        params,
+        lambda: ChatFormat(
+            response_id=f"chatcmpl-{uuid.uuid4().hex}",
+            created=int(time.time()),
+            model=services.settings.model_name,
+            codec=model.codec,
+            wants_usage=body.wants_usage,
+            wants_continuous_usage=body.wants_continuous_usage,
+            wants_logprobs=bool(body.logprobs),
+            wants_token_ids=bool(body.return_token_ids),
+            wants_prompt_logprobs=body.prompt_logprobs is not None,
+        ),
+        route="chat",
+        prompt_param="messages",
+        without_effect=WITHOUT_EFFECT,
+    )
+
+
+async def _encode(body: ChatBody, model: Model, services: Services) -> EncodedPrompt:
+    messages = body.template_messages()
+    continues = body.continues_final_message
+    begin = time.perf_counter()
+
+    def encode() -> EncodedPrompt:
+        return model.codec.encode_chat(
+            messages,
+            template_kwargs=body.chat_template_kwargs or {},
+            add_generation_prompt=not continues and body.add_generation_prompt is not False,
+            continue_final_message=continues,
+        )
+
+    is_short = sum(len(message["content"]) for message in messages) < OFF_LOOP_CHARACTERS
+    prompt = encode() if is_short else await asyncio.to_thread(encode)
+    services.metrics.codec_encode.observe(time.perf_counter() - begin)
+    return prompt

@@ -1,0 +1,127 @@
+"""The steps that every generating route shares: read, admit, start, answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from deepinfer.sampling_params import SamplingParams
+from deepinfer_api.admission import read_body
+from deepinfer_api.codec import EncodedPrompt
+from deepinfer_api.errors import invalid_request, to_api_error, too_long
+from deepinfer_api.exchange import Exchange
+from deepinfer_api.formats.base import AnswerFormat
+from deepinfer_api.generation import Choice, Generation
+from deepinfer_api.schemas.sampling import SamplingBody, seed_of_choice
+from deepinfer_api.schemas.validation import Body, ignored_fields, parse_body
+from deepinfer_api.services import Model, Services
+from deepinfer_api.streaming import GenerationResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A request at the door: when it came and what it is called."""
+
+    time: float
+    request_id: str
+
+
+async def receive(request: Request, services: Services, kind: type[Body]) -> tuple[Arrival, Body]:
+    """Read and check the body.
+
+    Raises:
+        ApiError: 400, 413, or 503 while no model is ready.
+    """
+    arrival = Arrival(time.monotonic(), request.state.request_id)
+    services.ready_model()
+    return arrival, parse_body(kind, await read_body(request, services.settings.max_body_bytes))
+
+
+def start(
+    services: Services,
+    model: Model,
+    arrival: Arrival,
+    body: SamplingBody,
+    prompts: Sequence[EncodedPrompt],
+    params: SamplingParams,
+    make_answer: Callable[[], AnswerFormat],
+    *,
+    route: str,
+    prompt_param: str,
+    without_effect: Sequence[str],
+) -> Response:
+    """Admit the request, start its outputs in the engine, and return the running answer.
+
+    Raises:
+        ApiError: 400 for a prompt that is empty or too long, 429 when too much is in flight.
+    """
+    backend, codec = model.backend, model.codec
+    num_choices = body.num_choices
+    for index, prompt in enumerate(prompts):
+        param = prompt_param if len(prompts) == 1 else f"{prompt_param}[{index}]"
+        if not len(prompt.token_ids):
+            raise invalid_request(f"{param} is empty: the model needs at least one token to start from", param)
+        if len(prompt.token_ids) >= backend.max_model_len:
+            raise too_long(len(prompt.token_ids), backend.max_model_len, param)
+    ignored = ignored_fields(body, without_effect)
+    stop = body.stop_strings()
+    ticket = services.admission.enter(arrival.request_id, sum(len(prompt.token_ids) for prompt in prompts))
+    choices: list[Choice] = []
+    generation = Generation(choices, num_choices, arrival.time, backend, services.metrics)
+    try:
+        for prompt in prompts:
+            for number in range(num_choices):
+                choice_params = params
+                if params.seed is not None and number:
+                    choice_params = replace(params, seed=seed_of_choice(params.seed, number))
+                request_id = (
+                    ticket.request_id if len(prompts) * num_choices == 1 else f"{ticket.request_id}-{len(choices)}"
+                )
+                choices.append(
+                    Choice(
+                        index=len(choices),
+                        request_id=request_id,
+                        prompt=prompt,
+                        outputs=backend.generate(
+                            request_id, prompt.token_ids, choice_params, arrival_time=arrival.time
+                        ),
+                        text_stream=codec.new_text_stream(
+                            stop=stop,
+                            skip_special_tokens=body.skip_special_tokens is not False,
+                            include_stop_str_in_output=bool(body.include_stop_str_in_output),
+                        ),
+                        shows_stop_token=bool(body.include_stop_str_in_output),
+                    )
+                )
+    except BaseException as failure:
+        generation.abort()
+        ticket.close(0.0)
+        if not isinstance(failure, Exception):
+            raise
+        error = to_api_error(failure, prompt_param=prompt_param)
+        if error.status == 429:
+            services.metrics.admission_rejections["engine_queue"] += 1
+            error.headers |= services.admission.headers()
+        raise error from failure
+    headers = services.admission.headers()
+    if ignored:
+        headers["x-ignored-fields"] = ",".join(_header_safe(name) for name in ignored)
+    exchange = Exchange(
+        route=route,
+        request_id=arrival.request_id,
+        settings=services.settings,
+        metrics=services.metrics,
+        ticket=ticket,
+        prompt_param=prompt_param,
+        headers=headers,
+        ignored_fields=ignored,
+    )
+    return GenerationResponse(generation, make_answer(), exchange, services.open_streams, is_stream=bool(body.stream))
+
+
+def _header_safe(name: str) -> str:
+    return "".join(c if "!" <= c <= "~" and c != "," else "?" for c in name[:64])

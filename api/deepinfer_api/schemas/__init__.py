@@ -1,0 +1,1 @@
+"""Request bodies: strict types, checked once at the door."""

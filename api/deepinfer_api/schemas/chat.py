@@ -1,0 +1,174 @@
+"""The body of a chat completion."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from deepinfer_api.errors import invalid_request, unsupported
+from deepinfer_api.schemas.sampling import MAX_TOP_LOGPROBS, SamplingBody
+from deepinfer_api.schemas.validation import RequestBody, show
+
+WITHOUT_EFFECT = ("user", "metadata", "store", "service_tier", "reasoning_effort", "verbosity", "parallel_tool_calls",
+                  "thinking", "prediction", "prompt_cache_key", "safety_identifier")  # fmt: skip
+"""Declared fields that are accepted and change nothing with this model."""
+
+NOT_SERVED_ROLES = {
+    "tool": "tool results are not served yet",
+    "function": "the role function is not served; it was replaced by tool",
+    "latest_reminder": "this model does not know the role latest_reminder",
+}
+
+
+class ChatMessage(RequestBody):
+    """One message; content is text or a list of parts. Keys not named here reach the template as they are."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function", "latest_reminder"]
+    content: Any = None
+    name: str | None = None
+    tool_calls: Any = None
+    function_call: Any = None
+    audio: Any = None
+    reasoning_content: str | None = None
+    prefix: bool | None = None
+
+    def to_template(self, index: int) -> dict[str, Any]:
+        """The message as the template sees it, content as one string.
+
+        Raises:
+            ApiError: 400 that names the part that is missing, wrong, or not served.
+        """
+        path = f"messages[{index}]"
+        if self.role in NOT_SERVED_ROLES:
+            raise unsupported(f"{path}.role", f"{path}.role is {self.role}: {NOT_SERVED_ROLES[self.role]}")
+        for field_name in ("tool_calls", "function_call", "audio"):
+            if getattr(self, field_name):
+                raise unsupported(f"{path}.{field_name}", f"{path}.{field_name} is not served yet")
+        message: dict[str, Any] = {
+            "role": "system" if self.role == "developer" else self.role,
+            "content": content_text(self.content, f"{path}.content"),
+        }
+        if self.name is not None:
+            message["name"] = self.name
+        if self.reasoning_content is not None:
+            message["reasoning_content"] = self.reasoning_content
+        return message | {key: value for key, value in (self.model_extra or {}).items() if value is not None}
+
+
+class ChatBody(SamplingBody):
+    """POST /v1/chat/completions."""
+
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    max_completion_tokens: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
+    response_format: Any = None
+    tools: Any = None
+    tool_choice: Any = None
+    functions: Any = None
+    function_call: Any = None
+    modalities: list[str] | None = None
+    audio: Any = None
+    web_search_options: Any = None
+    chat_template_kwargs: dict[str, Any] | None = None
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
+    store: bool | None = None
+    service_tier: str | None = None
+    reasoning_effort: Any = None
+    verbosity: str | None = None
+    parallel_tool_calls: bool | None = None
+    thinking: Any = None
+    prediction: Any = None
+    prompt_cache_key: str | None = None
+    safety_identifier: str | None = None
+
+    def check(self) -> None:
+        """Raise ApiError (400) for what is not served, by the field's name."""
+        self.check_common()
+        for field_name in ("tools", "functions"):
+            if getattr(self, field_name):
+                raise unsupported(field_name, f"{field_name} is not served yet; leave it out to get a text answer")
+        if self.tool_choice not in (None, "none", "auto"):
+            raise unsupported("tool_choice", f"tool_choice is {show(self.tool_choice)}, but tool calls are not served "
+                              "yet; leave it out")  # fmt: skip
+        if self.function_call not in (None, "none", "auto"):
+            raise unsupported("function_call", "function_call is not served yet; leave it out")
+        if self.response_format is not None and self.response_format != {"type": "text"}:
+            raise unsupported("response_format", 'response_format other than {"type": "text"} is not served yet')
+        if self.modalities not in (None, ["text"]):
+            raise unsupported("modalities", f"modalities must be ['text'], but is {show(self.modalities)}")
+        for field_name in ("audio", "web_search_options"):
+            if getattr(self, field_name) is not None:
+                raise unsupported(field_name, f"{field_name} is not served; leave it out")
+        if self.top_logprobs is not None and not self.logprobs:
+            raise invalid_request("top_logprobs needs logprobs to be true", "top_logprobs")
+        if self.continue_final_message and self.add_generation_prompt:
+            raise invalid_request(
+                "continue_final_message and add_generation_prompt exclude each other", "continue_final_message"
+            )
+
+    @property
+    def continues_final_message(self) -> bool:
+        """Whether the answer goes on where the last message, an assistant's, ends."""
+        return bool(self.continue_final_message or self.messages[-1].prefix)
+
+    def template_messages(self) -> list[dict[str, Any]]:
+        """The conversation as the template sees it.
+
+        Raises:
+            ApiError: 400 that names the message at fault.
+        """
+        last = len(self.messages) - 1
+        for index, message in enumerate(self.messages):
+            if message.prefix and (index != last or message.role != "assistant"):
+                path = f"messages[{index}].prefix"
+                raise invalid_request(f"{path} may be true only on a last message of the assistant", path)
+        if self.continue_final_message and self.messages[-1].role != "assistant":
+            raise invalid_request(
+                f"continue_final_message needs a last message of the assistant, but its role is "
+                f"{self.messages[-1].role}",
+                f"messages[{last}].role",
+            )
+        return [message.to_template(index) for index, message in enumerate(self.messages)]
+
+    @property
+    def max_output_tokens(self) -> int | None:
+        """The newer name wins; None is what the context leaves."""
+        return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+
+    @property
+    def num_logprobs(self) -> int | None:
+        """Alternatives for each output token, or None."""
+        return (self.top_logprobs or 0) if self.logprobs else None
+
+
+def content_text(content: Any, path: str) -> str:
+    """The text of a message: a string, or text parts joined by blank lines.
+
+    Raises:
+        ApiError: 400 that names the part.
+    """
+    if isinstance(content, str):
+        return content
+    if content is None:
+        raise invalid_request(f"{path} is required", path, code="missing_required_parameter")
+    if not isinstance(content, list):
+        raise invalid_request(f"{path} must be a string or a list of parts, but is {show(content)}", path)
+    texts = []
+    for index, part in enumerate(content):
+        where = f"{path}[{index}]"
+        if not isinstance(part, dict):
+            raise invalid_request(f"{where} must be an object with a type, but is {show(part)}", where)
+        kind = part.get("type")
+        if kind in ("text", "input_text", "output_text", "refusal"):
+            key = "refusal" if kind == "refusal" else "text"
+            if not isinstance(part.get(key), str):
+                raise invalid_request(f"{where}.{key} must be a string, but is {show(part.get(key))}", f"{where}.{key}")
+            texts.append(part[key])
+        elif isinstance(kind, str):
+            raise unsupported(where, f"{where} is a part of type {show(kind)}, but this model reads text only")
+        else:
+            raise invalid_request(f"{where}.type must be a string, but is {show(kind)}", f"{where}.type")
+    return "\n\n".join(texts)

@@ -1,0 +1,89 @@
+"""The body of a plain completion."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from deepinfer_api.errors import invalid_request, unsupported
+from deepinfer_api.schemas.sampling import MAX_TOP_LOGPROBS, SamplingBody
+from deepinfer_api.schemas.validation import show
+
+DEFAULT_MAX_TOKENS = 16
+MAX_PROMPTS = 1024
+
+WITHOUT_EFFECT = ("user", "metadata")
+"""Declared fields that are accepted and change nothing."""
+
+
+class CompletionBody(SamplingBody):
+    """POST /v1/completions."""
+
+    prompt: Any = None
+    echo: bool | None = None
+    logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
+    suffix: Any = None
+    best_of: int | None = None
+    max_completion_tokens: int | None = None
+    response_format: Any = None
+
+    def check(self) -> None:
+        """Raise ApiError (400) for what is not served, by the field's name."""
+        self.check_common()
+        if self.suffix:
+            raise unsupported("suffix", "suffix is not served: the model has no fill-in-the-middle form")
+        if self.best_of is not None and self.best_of != self.num_choices:
+            raise unsupported("best_of", f"best_of is {self.best_of}, but only best_of equal to n ({self.num_choices}) "
+                              "is served")  # fmt: skip
+        if self.response_format is not None and self.response_format != {"type": "text"}:
+            raise unsupported("response_format", 'response_format other than {"type": "text"} is not served yet')
+        if self.max_output_tokens == 0 and not self.echo:
+            raise invalid_request("max_tokens must be >= 1 unless echo is true, but is 0", "max_tokens")
+
+    @property
+    def max_output_tokens(self) -> int:
+        """Bound on output tokens; the newer name wins."""
+        given = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+        return DEFAULT_MAX_TOKENS if given is None else given
+
+    def prompts(self) -> list[str | list[int]]:
+        """One entry for each prompt, as text or as ids.
+
+        Raises:
+            ApiError: 400 that names the entry at fault.
+        """
+        prompt = self.prompt
+        if prompt is None:
+            raise invalid_request("prompt is required", "prompt", code="missing_required_parameter")
+        if isinstance(prompt, str):
+            return [prompt]
+        if not isinstance(prompt, list):
+            raise invalid_request(
+                f"prompt must be a string, a list of strings, a list of token ids, or a list of lists of token ids, "
+                f"but is {show(prompt)}",
+                "prompt",
+            )
+        if not prompt:
+            raise invalid_request("prompt must not be an empty list", "prompt")
+        if isinstance(prompt[0], int):
+            return [_token_ids(prompt, "prompt")]
+        if len(prompt) > MAX_PROMPTS:
+            raise invalid_request(f"prompt must hold at most {MAX_PROMPTS} prompts, but has {len(prompt)}", "prompt")
+        prompts: list[str | list[int]] = []
+        for index, entry in enumerate(prompt):
+            path = f"prompt[{index}]"
+            if isinstance(entry, str):
+                prompts.append(entry)
+            elif isinstance(entry, list) and entry:
+                prompts.append(_token_ids(entry, path))
+            else:
+                raise invalid_request(f"{path} must be a string or a list of token ids, but is {show(entry)}", path)
+        return prompts
+
+
+def _token_ids(values: list[Any], path: str) -> list[int]:
+    for index, value in enumerate(values):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise invalid_request(f"{path}[{index}] must be a token id, but is {show(value)}", f"{path}[{index}]")
+    return values

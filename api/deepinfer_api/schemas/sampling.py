@@ -1,0 +1,190 @@
+"""Fields about sampling that chat and completions share, and their conversion to the engine's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from deepinfer.errors import InvalidSamplingParamsError
+from deepinfer.sampling_params import MAX_SEED, SamplingParams
+from deepinfer_api.codec import Codec
+from deepinfer_api.errors import invalid_request, unsupported
+from deepinfer_api.schemas.validation import RequestBody, show
+
+MAX_STOP_STRINGS = 16
+MAX_TOP_LOGPROBS = 20
+MAX_CHOICES = 128
+MAX_METADATA_PAIRS = 16
+
+
+class StreamOptions(RequestBody):
+    """`stream_options` of a request."""
+
+    include_usage: bool | None = None
+    continuous_usage_stats: bool | None = None
+
+
+class SamplingBody(RequestBody):
+    """Common fields. Ranges that the engine checks are not repeated here."""
+
+    model: str | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    n: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
+    max_tokens: int | None = None
+    stop: Any = None
+    seed: int | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    logit_bias: dict[str, float] | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    ignore_eos: bool | None = None
+    min_tokens: int | None = None
+    stop_token_ids: list[int] | None = None
+    bad_words: list[str] | None = None
+    include_stop_str_in_output: bool | None = None
+    skip_special_tokens: bool | None = None
+    priority: int | None = None
+    cache_salt: str | None = None
+    return_token_ids: bool | None = None
+    prompt_logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
+    structured_outputs: Any = None
+    metadata: dict[str, str] | None = None
+    user: Any = None
+
+    def check_common(self) -> None:
+        """Raise ApiError (400) for what is not served and for combinations that make no sense."""
+        if self.structured_outputs is not None:
+            raise unsupported("structured_outputs", "structured_outputs is not served yet; leave it out")
+        if self.stream_options is not None and not self.stream:
+            raise invalid_request("stream_options needs stream to be true", "stream_options")
+        if self.metadata is not None:
+            if len(self.metadata) > MAX_METADATA_PAIRS:
+                raise invalid_request(
+                    f"metadata must hold at most {MAX_METADATA_PAIRS} pairs, but has {len(self.metadata)}", "metadata"
+                )
+            for key, value in self.metadata.items():
+                if len(key) > 64 or len(value) > 512:
+                    raise invalid_request(
+                        f"metadata keys have at most 64 and values at most 512 characters; {show(key)} does not fit",
+                        f"metadata.{key[:64]}",
+                    )
+
+    @property
+    def num_choices(self) -> int:
+        """Outputs asked for, for each prompt."""
+        return self.n or 1
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether a stream ends with a usage chunk."""
+        return bool(self.stream_options and (self.stream_options.include_usage or self.wants_continuous_usage))
+
+    @property
+    def wants_continuous_usage(self) -> bool:
+        """Whether each chunk carries the usage so far."""
+        return bool(self.stream_options and self.stream_options.continuous_usage_stats)
+
+    def stop_strings(self) -> list[str]:
+        """The stop strings.
+
+        Raises:
+            ApiError: 400, when there are too many, or one is empty or no string.
+        """
+        stop = [self.stop] if isinstance(self.stop, str) else self.stop
+        if stop is None:
+            return []
+        if not isinstance(stop, list):
+            raise invalid_request(f"stop must be a string or a list of strings, but is {show(stop)}", "stop")
+        if len(stop) > MAX_STOP_STRINGS:
+            raise invalid_request(f"stop must hold at most {MAX_STOP_STRINGS} strings, but has {len(stop)}", "stop")
+        for index, text in enumerate(stop):
+            path = "stop" if isinstance(self.stop, str) else f"stop[{index}]"
+            if not isinstance(text, str):
+                raise invalid_request(f"{path} must be a string, but is {show(text)}", path)
+            if not text:
+                raise invalid_request(f"{path} must not be empty", path)
+        return stop
+
+    def sampling_params(
+        self,
+        codec: Codec,
+        *,
+        max_tokens: int | None,
+        logprobs: int | None,
+        prompt_logprobs: int | None,
+        defaults: Mapping[str, float | int],
+    ) -> SamplingParams:
+        """The engine's parameters.
+
+        Args:
+            codec: encodes `bad_words` and bounds token ids.
+            max_tokens: bound on output tokens; None is what the context leaves.
+            logprobs: alternatives to report for each output token, or None.
+            prompt_logprobs: the same for the prompt.
+            defaults: values for fields the request does not name.
+
+        Raises:
+            ApiError: 400 that names the field.
+        """
+        given: dict[str, Any] = dict(defaults)
+        for name in (
+            "temperature", "top_p", "frequency_penalty", "presence_penalty", "top_k", "min_p", "repetition_penalty",
+            "ignore_eos", "min_tokens", "seed", "priority", "cache_salt",
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is not None:
+                given[name] = value
+        try:
+            return SamplingParams(
+                **given,
+                max_tokens=max_tokens,
+                logprobs=logprobs,
+                prompt_logprobs=prompt_logprobs,
+                logit_bias=self._logit_bias(codec.vocab_size),
+                stop_token_ids=tuple(self.stop_token_ids or ()),
+                bad_words_token_ids=self._bad_words(codec),
+            )
+        except InvalidSamplingParamsError as error:
+            raise invalid_request(str(error), error.param) from error
+
+    def _logit_bias(self, vocab_size: int) -> dict[int, float]:
+        bias: dict[int, float] = {}
+        for key, value in (self.logit_bias or {}).items():
+            path = f"logit_bias.{key[:20]}"
+            if not (key.isascii() and key.isdigit() and len(key) < 11) or int(key) >= vocab_size:
+                raise invalid_request(
+                    f"logit_bias is keyed by token ids from 0 to {vocab_size - 1}, but has {show(key)}", path
+                )
+            bias[int(key)] = value
+        return bias
+
+    def _bad_words(self, codec: Codec) -> tuple[tuple[int, ...], ...]:
+        words: set[tuple[int, ...]] = set()
+        for index, word in enumerate(self.bad_words or ()):
+            if not word:
+                raise invalid_request(f"bad_words[{index}] must not be empty", f"bad_words[{index}]")
+            # A word may stand at the start of the text or after a space; byte-level vocabularies spell these apart.
+            for spelling in (word, " " + word.lstrip()):
+                words.add(tuple(codec.encode_text(spelling, add_special_tokens=False)))
+        return tuple(sorted(words))
+
+
+def seed_of_choice(seed: int, index: int) -> int:
+    """Choice 0 has the request's own seed; the others follow it, so that n outputs differ but can be repeated."""
+    return (seed + index) & MAX_SEED
+
+
+def check_token_ids(token_ids: Sequence[int], vocab_size: int, path: str) -> None:
+    """Raise ApiError (400) for an id outside the vocabulary."""
+    for index, token_id in enumerate(token_ids):
+        if not 0 <= token_id < vocab_size:
+            raise invalid_request(
+                f"{path}[{index}] must be a token id from 0 to {vocab_size - 1}, but is {token_id}", f"{path}[{index}]"
+            )

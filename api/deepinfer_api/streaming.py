@@ -1,0 +1,214 @@
+"""One generation -> one HTTP answer: frames or a body, keep-alive comments, and what happens when the client leaves.
+
+A stream is one write per engine step. The status is sent with the first frame, so a failure before it is still a
+proper HTTP error. Two things end an answer from outside, both by the same deadline: a client that left, and one that
+takes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Mapping
+from contextlib import aclosing
+
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from deepinfer_api.errors import STATUS_CLIENT_GONE, ApiError, to_api_error
+from deepinfer_api.exchange import Exchange
+from deepinfer_api.formats.base import AnswerFormat
+from deepinfer_api.generation import Generation, GenerationError
+from deepinfer_api.logs import log_request_end
+from deepinfer_api.settings import ServerSettings
+
+KEEP_ALIVE_COMMENT = b": keep-alive\n\n"
+
+logger = logging.getLogger("deepinfer_api.streaming")
+
+
+class OpenStreams:
+    """Watches all open streams with one timer: silent ones get a comment, stuck ones are ended."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._keep_alive_seconds = settings.keep_alive_seconds
+        self._send_timeout_seconds = settings.send_timeout_seconds
+        self._interval = min(1.0, settings.keep_alive_seconds / 4, settings.send_timeout_seconds / 4)
+        self._streams: set[GenerationResponse] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, stream: GenerationResponse) -> None:
+        """Watch a stream."""
+        self._streams.add(stream)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._interval, self._tick)
+
+    def remove(self, stream: GenerationResponse) -> None:
+        """Stop watching it; the timer ends with the last one."""
+        self._streams.discard(stream)
+
+    def _tick(self) -> None:
+        self._timer = None
+        now = time.monotonic()
+        for stream in self._streams:
+            silent_seconds = now - stream.last_write_time
+            if stream.is_writing:
+                if silent_seconds >= self._send_timeout_seconds:
+                    stream.end_from_outside("the client took nothing for too long")
+            elif silent_seconds >= self._keep_alive_seconds:
+                stream.send_comment()
+        if self._streams:
+            self._timer = asyncio.get_running_loop().call_later(self._interval, self._tick)
+
+
+class GenerationResponse(Response):
+    """Runs a generation and sends it, streamed or whole."""
+
+    def __init__(
+        self,
+        generation: Generation,
+        answer: AnswerFormat,
+        exchange: Exchange,
+        open_streams: OpenStreams,
+        *,
+        is_stream: bool,
+    ) -> None:
+        super().__init__()
+        self._generation = generation
+        self._answer = answer
+        self._exchange = exchange
+        self._open_streams = open_streams
+        self._is_stream = is_stream
+        self._is_started = False
+        self._comment: asyncio.Task[None] | None = None
+        self._deadline: asyncio.Timeout | None = None
+        self._reason_to_end: str | None = None
+        self._send: Send = _not_connected
+        self.is_writing = False
+        self.last_write_time = time.monotonic()
+        self.status_code = 200
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the answer; the generation is over in the engine when this returns."""
+        exchange = self._exchange
+        error: ApiError | None = None
+        self._send = send
+        watcher = asyncio.create_task(self._watch(receive))
+        try:
+            async with asyncio.timeout(exchange.settings.request_timeout_seconds) as self._deadline:
+                if self._is_stream:
+                    self._open_streams.add(self)
+                    await self._send_stream()
+                else:
+                    await self._send_body()
+        except Exception as failure:
+            error = self._error_of(failure)
+        finally:
+            self._deadline = None
+            self._open_streams.remove(self)
+            self._generation.abort()
+            watcher.cancel()
+            if self._comment is not None:
+                self._comment.cancel()
+            exchange.ticket.close(time.monotonic() - self._generation.arrival_time)
+            log_request_end(exchange, self._generation, error)
+        if error is not None and error.status != STATUS_CLIENT_GONE:
+            await self._send_error(error)
+
+    def _error_of(self, failure: Exception) -> ApiError:
+        if self._reason_to_end is not None:
+            return ApiError(STATUS_CLIENT_GONE, self._reason_to_end, code="client_gone")
+        if isinstance(failure, TimeoutError) and self._deadline is not None and self._deadline.expired():
+            seconds = self._exchange.settings.request_timeout_seconds
+            return ApiError(504, f"the answer took longer than {seconds} s, this server's limit", code="timeout")
+        if isinstance(failure, GenerationError):
+            return ApiError(500, str(failure), code="generation_failed")
+        error = to_api_error(failure, prompt_param=self._exchange.prompt_param)
+        if error.status == 500:
+            logger.error("request %s failed", self._exchange.request_id, exc_info=failure)
+        return error
+
+    async def _send_stream(self) -> None:
+        generation, answer = self._generation, self._answer
+        ticket = self._exchange.ticket
+        async with aclosing(generation.pieces()) as pieces:
+            async for choice, piece in pieces:
+                if ticket.num_queued_tokens:
+                    ticket.on_first_token()
+                frames = answer.piece_frames(generation, choice, piece)
+                if frames:
+                    await self._write(frames)
+        self._open_streams.remove(self)
+        await self._write(answer.final_frames(generation), is_last=True)
+
+    async def _write(self, data: bytes, *, is_last: bool = False) -> None:
+        if self._comment is not None:
+            await self._comment
+            self._comment = None
+        await self._write_now(data, is_last=is_last)
+
+    async def _write_now(self, data: bytes, *, is_last: bool = False) -> None:
+        self.last_write_time = time.monotonic()
+        self.is_writing = True
+        if not self._is_started:
+            self._is_started = True
+            await self._send({"type": "http.response.start", "status": 200, "headers": self._stream_headers()})
+        await self._send({"type": "http.response.body", "body": data, "more_body": not is_last})
+        self.is_writing = False
+
+    def _stream_headers(self) -> list[tuple[bytes, bytes]]:
+        headers = [
+            (b"content-type", b"text/event-stream; charset=utf-8"),
+            (b"cache-control", b"no-cache"),
+            (b"x-accel-buffering", b"no"),
+        ]
+        headers.extend((name.encode(), value.encode("latin-1")) for name, value in self._exchange.headers.items())
+        return headers
+
+    async def _send_body(self) -> None:
+        generation, answer = self._generation, self._answer
+        ticket = self._exchange.ticket
+        async with aclosing(generation.pieces()) as pieces:
+            async for choice, piece in pieces:
+                if ticket.num_queued_tokens:
+                    ticket.on_first_token()
+                answer.add(choice, piece)
+        body = json.dumps(answer.body(generation), ensure_ascii=False, separators=(",", ":")).encode()
+        await self._send_json(200, body, dict(self._exchange.headers))
+
+    async def _send_json(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+        raw = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        raw.extend((name.encode(), value.encode("latin-1")) for name, value in headers.items())
+        self.is_writing = True
+        self._is_started = True
+        await self._send({"type": "http.response.start", "status": status, "headers": raw})
+        await self._send({"type": "http.response.body", "body": body})
+        self.is_writing = False
+
+    async def _send_error(self, error: ApiError) -> None:
+        if not self._is_started:
+            headers = dict(self._exchange.headers) | error.headers
+            await self._send_json(error.status, json.dumps(error.body(), ensure_ascii=False).encode(), headers)
+        elif self._is_stream:
+            await self._send({"type": "http.response.body", "body": self._answer.error_frames(error)})
+
+    async def _watch(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.end_from_outside("the client left")
+
+    def end_from_outside(self, reason: str) -> None:
+        """Stop generating and sending, at once."""
+        if self._deadline is not None and self._reason_to_end is None:
+            self._reason_to_end = reason
+            self._deadline.reschedule(0)
+
+    def send_comment(self) -> None:
+        """Show the client that the request lives."""
+        self._comment = asyncio.create_task(self._write_now(KEEP_ALIVE_COMMENT))
+
+
+async def _not_connected(message: Message) -> None:
+    raise RuntimeError(f"{message['type']} before the answer was called")
