@@ -4,11 +4,23 @@
 //! special tokens stand only where the template put them, a prompt becomes token ids, and the
 //! model's output stream becomes protocol events.
 
+mod conversation;
 mod error;
+pub mod json;
+#[cfg(feature = "python")]
+mod python;
+mod render;
 mod special_tokens;
 mod stream;
+mod wire_constants;
 
+pub use conversation::{
+    AssistantMessage, Content, Conversation, ImageData, ImageDetail, ImageSource, Message,
+    ReasoningEffort, ResponseFormat, SystemMessage, ToolCall, ToolChoice, ToolDefinition,
+    ToolMessage,
+};
 pub use error::{Error, Result};
+pub use render::{DeepseekV4Renderer, DeepseekV41Renderer, RenderedPrompt};
 pub use special_tokens::{IMAGE_SPECIAL_TOKEN_ID, SYSTEM_PLACEHOLDER, SpecialToken, SpecialTokens};
 pub use stream::{
     InferenceChunk, InferenceFinishReason, OutputFormat, ParsingOptions, PromptUsage,
