@@ -100,45 +100,40 @@ pub fn write_string(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Decimal exponents below this one are written with an `e` in each style.
-const SMALLEST_PLAIN_EXPONENT: [(NumberStyle, i32); 2] = [
-    (NumberStyle::Shortest, -5),
-    (NumberStyle::TwoDigitExponent, -4),
-];
-
+/// Writes a number: the shortest digits that read back as the same value.
 fn write_number(number: &Number, style: NumberStyle, out: &mut String) {
-    match number.as_f64() {
-        Some(float) if number.is_f64() => write_float(float, style, out),
-        _ => out.push_str(&number.to_string()),
+    let shortest = number.to_string();
+    match style {
+        NumberStyle::Shortest => out.push_str(&shortest),
+        NumberStyle::TwoDigitExponent => write_python_style(&shortest, out),
     }
 }
 
-/// Prints the shortest digits that read back as the same float.
-fn write_float(float: f64, style: NumberStyle, out: &mut String) {
-    // `{:e}` gives the shortest digits as `d.ddde-7`.
-    let scientific = format!("{float:e}");
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let smallest = SMALLEST_PLAIN_EXPONENT
-        .into_iter()
-        .find_map(|(known, smallest)| (known == style).then_some(smallest))
-        .unwrap_or(-5);
-    if float == 0.0 || (smallest..16).contains(&exponent) {
-        // `{:?}` may itself choose an exponent, `{}` never does.
-        let plain = format!("{float}");
-        out.push_str(&plain);
-        if !plain.contains('.') {
-            out.push_str(".0");
+/// Rewrites shortest digits as Python prints floats: an exponent from 1e-05 down, of two digits.
+fn write_python_style(shortest: &str, out: &mut String) {
+    let (sign, digits) = match shortest.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", shortest),
+    };
+    out.push_str(sign);
+    if let Some(significant) = digits.strip_prefix("0.0000") {
+        let (first, rest) = significant.split_at(significant.len().min(1));
+        out.push_str(first);
+        if !rest.is_empty() {
+            out.push('.');
+            out.push_str(rest);
         }
+        out.push_str("e-05");
         return;
     }
-    out.push_str(mantissa);
-    out.push_str(if exponent < 0 { "e-" } else { "e+" });
-    let digits = exponent.unsigned_abs().to_string();
-    if style == NumberStyle::TwoDigitExponent && digits.len() < 2 {
-        out.push('0');
+    match digits.split_once("e-") {
+        Some((mantissa, exponent)) if exponent.len() == 1 => {
+            out.push_str(mantissa);
+            out.push_str("e-0");
+            out.push_str(exponent);
+        }
+        _ => out.push_str(digits),
     }
-    out.push_str(&digits);
 }
 
 #[cfg(test)]
@@ -160,6 +155,12 @@ mod tests {
             ("1e-6", "1e-6", "1e-06"),
             ("1.5e-7", "1.5e-7", "1.5e-07"),
             ("1e-100", "1e-100", "1e-100"),
+            ("-0.000015", "-0.000015", "-1.5e-05"),
+            (
+                "761307987896112.2",
+                "761307987896112.2",
+                "761307987896112.2",
+            ),
             (
                 "18446744073709551615",
                 "18446744073709551615",

@@ -237,10 +237,11 @@ fn write_front_matter(writer: &mut PromptWriter<'_>, conversation: &Conversation
     let mut separator = "";
     for message in &conversation.messages {
         if let Message::System(message) = message {
-            if !message.content.text().is_empty() {
-                writer.plain(separator);
-                separator = "\n\n";
+            if message.content.text().is_empty() {
+                continue;
             }
+            writer.plain(separator);
+            separator = "\n\n";
             writer.content(&message.content);
         }
     }

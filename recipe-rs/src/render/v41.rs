@@ -99,8 +99,11 @@ impl DeepseekV41Renderer {
                     write_system(&mut writer, conversation, message, index == 0);
                 }
                 Turn::Assistant(message) => {
-                    let keeps_reasoning = !message.prefix || index > 0 || !self.compat;
-                    write_assistant(&mut writer, conversation, message, keeps_reasoning);
+                    let loses_reasoning = self.compat
+                        && message.prefix
+                        && is_first_message(conversation, message)
+                        && !has_task_text(conversation);
+                    write_assistant(&mut writer, conversation, message, !loses_reasoning);
                 }
             }
         }
@@ -169,12 +172,21 @@ fn needs_system_turn(conversation: &Conversation) -> bool {
     if let Some(Message::System(_)) = conversation.messages.first() {
         return false;
     }
+    let has_effort_text = conversation.thinking_mode && !conversation.messages.is_empty();
+    has_task_text(conversation) || has_effort_text
+}
+
+/// Whether the first turn speaks of tools or of the form of the answer.
+fn has_task_text(conversation: &Conversation) -> bool {
     let has_format_text = matches!(
         conversation.response_format,
         ResponseFormat::JsonObject | ResponseFormat::JsonSchema(_)
     );
-    let has_effort_text = conversation.thinking_mode && !conversation.messages.is_empty();
-    conversation.has_active_tools() || has_format_text || has_effort_text
+    conversation.has_active_tools() || has_format_text
+}
+
+fn is_first_message(conversation: &Conversation, message: &AssistantMessage) -> bool {
+    matches!(conversation.messages.first(), Some(Message::Assistant(first)) if std::ptr::eq(first, message))
 }
 
 /// Puts the results of each user block into the order of the calls that they answer.
@@ -292,7 +304,9 @@ fn write_assistant(
         writer.special(SpecialToken::ThinkingStart);
         writer.grounded(message.reasoning_content.as_deref().unwrap_or_default());
     }
-    if !(message.prefix && message.content.is_empty() && calls.is_empty()) {
+    let continues_reasoning =
+        prints_reasoning && message.prefix && message.content.is_empty() && calls.is_empty();
+    if !continues_reasoning {
         writer.special(SpecialToken::ThinkingEnd);
     }
     writer.grounded(&message.content);
