@@ -15,7 +15,7 @@ use crate::special_tokens::SpecialToken;
 /// Looks up the value of a named option.
 ///
 /// # Errors
-/// ValueError that lists the names.
+/// `ValueError` that lists the names.
 pub(super) fn by_name<T: Copy>(field: &str, name: &str, names: &[(&str, T)]) -> PyResult<T> {
     names
         .iter()
@@ -282,8 +282,8 @@ impl PySystemMessage {
     }
 
     #[getter]
-    fn tools(slf: PyRef<'_, Self>) -> Option<Vec<PyToolDefinition>> {
-        match &slf.as_super().0 {
+    fn tools(slf: &Bound<'_, Self>) -> Option<Vec<PyToolDefinition>> {
+        match &slf.as_super().get().0 {
             Message::System(message) => message.tools.as_deref().map(tool_objects),
             _ => None,
         }

@@ -66,6 +66,10 @@ special_token_class! {
 #[pymethods]
 impl PySpecialToken {
     /// Return the spelling of this token in DeepSeek's vocabularies.
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "methods of Python classes borrow self"
+    )]
     fn default_str(&self) -> &'static str {
         SpecialToken::from(*self).default_str()
     }

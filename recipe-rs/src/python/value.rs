@@ -12,8 +12,8 @@ const MAX_DEPTH: usize = 128;
 /// Copies a Python value made of None, bool, int, float, str, list, tuple and dict.
 ///
 /// # Errors
-/// TypeError for other types and for keys that are no str, ValueError for floats that are not
-/// finite, OverflowError for integers outside i64 and u64, RecursionError for deep nesting.
+/// `TypeError` for other types and for keys that are no str, `ValueError` for floats that are not
+/// finite, `OverflowError` for integers outside i64 and u64, `RecursionError` for deep nesting.
 pub(super) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     convert(value, MAX_DEPTH)
 }

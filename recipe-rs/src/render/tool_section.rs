@@ -82,7 +82,8 @@ impl ToolStyle {
             match value {
                 Value::String(text) => self.parameter(writer, name, true, text),
                 other => {
-                    self.parameter(writer, name, false, &json::spaced(other, self.number_style))
+                    let text = json::spaced(other, self.number_style);
+                    self.parameter(writer, name, false, &text);
                 }
             }
             writer.plain(after_each);
