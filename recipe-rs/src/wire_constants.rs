@@ -30,15 +30,18 @@ pub(crate) static WIRE: LazyLock<WireConstants> = LazyLock::new(|| {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write;
+
     use sha2::{Digest, Sha256};
 
     use super::*;
 
     fn hex_digest(text: &str) -> String {
-        Sha256::digest(text.as_bytes())
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        let mut hex = String::new();
+        for byte in Sha256::digest(text.as_bytes()) {
+            write!(hex, "{byte:02x}").unwrap();
+        }
+        hex
     }
 
     #[test]

@@ -140,7 +140,8 @@ mod tests {
         writer.plain(&user);
         let rendered = writer.finish();
         assert_eq!(rendered.prompt, format!("{user}{user}"));
-        assert_eq!(rendered.special_ranges, [0..user.len()]);
+        assert_eq!(rendered.special_ranges.len(), 1);
+        assert_eq!(rendered.special_ranges.first(), Some(&(0..user.len())));
     }
 
     #[test]
