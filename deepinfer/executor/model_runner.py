@@ -13,12 +13,18 @@ from deepinfer.executor.host import count_usable_processors, measure_available_m
 from deepinfer.executor.input_batch import InputBatch, make_input_batch
 from deepinfer.executor.kv_memory import compute_num_blocks
 from deepinfer.executor.request_states import RequestStates
-from deepinfer.executor.token_choice import choose_tokens, select_logit_rows
+from deepinfer.executor.token_choice import (
+    add_prompt_logprobs,
+    choose_tokens,
+    select_prompt_rows,
+    select_sampling_rows,
+)
 from deepinfer.executor.weight_loading import Progress, load_weights
 from deepinfer.layers.attention import AttentionMetadata
 from deepinfer.loader.checkpoint import Checkpoint
 from deepinfer.models.llama.model import LlamaModel
 from deepinfer.outputs import ModelRunnerOutput, SchedulerOutput
+from deepinfer.sampling import Sampler
 
 TORCH_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -62,6 +68,7 @@ class ModelRunner:
             device=self._device,
         )
         self._states = RequestStates()
+        self._sampler = Sampler(model_config.vocab_size)
 
     @property
     def model_config(self) -> ModelConfig:
@@ -95,9 +102,17 @@ class ModelRunner:
             return ModelRunnerOutput()
         batch = make_input_batch(scheduled, self._block_size)
         residual = self._model(self._on_device(batch.input_ids), self._kv_cache, self._metadata(batch))
-        rows = select_logit_rows(scheduled, batch.cu_seqlens_q)
-        logits = self._model.compute_logits(residual[self._on_device(rows)]).cpu().numpy()
-        return choose_tokens(scheduled, logits)
+        output = ModelRunnerOutput()
+        for prompt_rows in select_prompt_rows(scheduled, batch.cu_seqlens_q):
+            add_prompt_logprobs(output, prompt_rows, self._logits(residual[prompt_rows.rows]))
+        rows = select_sampling_rows(scheduled, batch.cu_seqlens_q)
+        if rows.size:
+            choose_tokens(output, self._sampler, scheduled, self._logits(residual[self._on_device(rows)]))
+        return output
+
+    def _logits(self, residual: torch.Tensor) -> NDArray[np.float32]:
+        logits: NDArray[np.float32] = self._model.compute_logits(residual).cpu().numpy()
+        return logits
 
     def _metadata(self, batch: InputBatch) -> AttentionMetadata:
         return AttentionMetadata(

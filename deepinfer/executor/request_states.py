@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deepinfer.outputs import NewRequestData, SchedulerOutput
-from deepinfer.sampling_params import SamplingParams
+from deepinfer.sampling import SamplingRow
 
 
 @dataclass(slots=True, eq=False)
@@ -14,6 +14,7 @@ class RequestState:
 
     Attributes:
         token_ids: prompt and output; sampled tokens are appended.
+        sampling: what the sampler knows; it sees `token_ids` itself.
         block_ids: its KV blocks in order of position.
         num_computed_tokens: tokens whose KV entries exist before the step at hand.
     """
@@ -21,8 +22,7 @@ class RequestState:
     request_id: str
     token_ids: list[int]
     num_prompt_tokens: int
-    sampling_params: SamplingParams
-    eos_token_ids: frozenset[int]
+    sampling: SamplingRow
     block_ids: list[int]
     num_computed_tokens: int
 
@@ -78,12 +78,12 @@ class RequestStates:
 
 
 def _state_of(new: NewRequestData) -> RequestState:
+    token_ids = list(new.token_ids)
     return RequestState(
         request_id=new.request_id,
-        token_ids=list(new.token_ids),
+        token_ids=token_ids,
         num_prompt_tokens=new.num_prompt_tokens,
-        sampling_params=new.sampling_params,
-        eos_token_ids=new.eos_token_ids,
+        sampling=SamplingRow(new.sampling_params, token_ids, new.num_prompt_tokens, new.eos_token_ids),
         block_ids=list(new.block_ids),
         num_computed_tokens=new.num_computed_tokens,
     )

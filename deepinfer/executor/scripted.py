@@ -85,6 +85,19 @@ class ScriptedExecutor:
             self._finish_row(result, request_id, starts[request_id], num_tokens)
         return result
 
+    def predict(
+        self, prompt_token_ids: Sequence[int], params: SamplingParams, eos_token_ids: frozenset[int] = frozenset()
+    ) -> list[int]:
+        """The output that a request must get, whatever else the engine does. `max_tokens` must be set."""
+        assert params.max_tokens is not None
+        tokens = array("I", prompt_token_ids)
+        output: list[int] = []
+        ends = {*params.stop_token_ids, *(() if params.ignore_eos else eos_token_ids)}
+        while len(output) < params.max_tokens and not (output and output[-1] in ends):
+            output.append(self._choose_token(tokens, params))
+            tokens.append(output[-1])
+        return output
+
     def describe(self) -> str:
         """One line for the start-up log."""
         return f"scripted executor, {self._num_blocks} blocks of {self._block_size} tokens, no model"
