@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
-from deepinfer.errors import EngineError
+from deepinfer.errors import EngineError, RequestAbortedError
 from deepinfer.outputs import EngineOutput, RequestStats, TokenLogprob
 from deepinfer.request import FinishReason
 from deepinfer_api.backends.base import GenerationBackend
@@ -78,6 +78,7 @@ class Choice:
 
         Raises:
             GenerationError: the engine gave up on this output.
+            RequestAbortedError: something other than this generation ended it.
         """
         reason = output.finish_reason
         if reason is not None:
@@ -85,6 +86,8 @@ class Choice:
             self.stats = output.stats
             if reason is FinishReason.ERROR:
                 raise GenerationError(output.error_message or "the engine could not continue this output")
+            if reason is FinishReason.ABORT:
+                raise RequestAbortedError("the request was aborted by the server")
         if output.prompt_logprobs is not None:
             self.prompt_logprobs = output.prompt_logprobs
         self.num_cached_tokens = output.num_cached_tokens

@@ -10,7 +10,7 @@ from deepinfer_api.backends.base import GenerationBackend
 from deepinfer_api.codec import Codec
 from deepinfer_api.errors import ApiError, unavailable
 from deepinfer_api.settings import ServerSettings
-from deepinfer_api.streaming import OpenStreams
+from deepinfer_api.streaming import RunningAnswers
 from deepinfer_api.telemetry import PrometheusExposition, ServerMetrics
 
 
@@ -24,10 +24,11 @@ class ServerState(enum.StrEnum):
 
 @dataclass(slots=True, eq=False)
 class Model:
-    """A loaded model: its backend and its codec."""
+    """A loaded model: its backend, its codec, and the id it is served under."""
 
     backend: GenerationBackend
     codec: Codec
+    name: str
 
 
 @dataclass(slots=True, eq=False)
@@ -45,21 +46,21 @@ class Services:
     metrics: ServerMetrics = field(default_factory=ServerMetrics)
     state: ServerState = ServerState.LOADING
     admission: Admission = field(init=False)
-    open_streams: OpenStreams = field(init=False)
+    running: RunningAnswers = field(init=False)
     exposition: PrometheusExposition = field(init=False)
     _model: Model | None = None
 
     def __post_init__(self) -> None:
         """Build what depends on the settings."""
         self.admission = Admission(self.settings, self.metrics)
-        self.open_streams = OpenStreams(self.settings)
-        self.exposition = PrometheusExposition(self.metrics, self.settings.model_name)
+        self.running = RunningAnswers(self.settings)
+        self.exposition = PrometheusExposition(self.metrics)
 
-    def attach(self, backend: GenerationBackend, codec: Codec) -> None:
-        """The model is loaded: serve it."""
-        self._model = Model(backend, codec)
+    def attach(self, backend: GenerationBackend, codec: Codec, *, default_name: str = "model") -> None:
+        """The model is loaded: serve it, under `default_name` unless the settings name it."""
+        self._model = Model(backend, codec, self.settings.model_name or default_name)
         backend.add_step_listener(self.metrics.on_step)
-        self.exposition.attach(backend)
+        self.exposition.attach(backend, self._model.name)
         if self.state is ServerState.LOADING:
             self.state = ServerState.READY
 
@@ -101,7 +102,7 @@ class Services:
         Raises:
             ApiError: 404 that lists the names.
         """
-        names = self.settings.model_names
+        names = (self.loaded_model().name, *self.settings.model_aliases)
         if name is not None and name not in names:
             raise ApiError(
                 404,

@@ -17,7 +17,7 @@ class ServerSettings:
     """What the server is called, whom it serves, and its limits.
 
     Attributes:
-        model_name: id of the served model in answers and in `GET /v1/models`.
+        model_name: id of the served model in answers and in `GET /v1/models`; None takes the model file's own.
         model_aliases: further names a request may use for it.
         api_keys: accepted keys; empty means that no key is asked for.
         cors_origins: origins a browser may call from; "*" is any.
@@ -31,7 +31,7 @@ class ServerSettings:
         default_sampling: sampling fields a request gets where it names none, such as {"temperature": 0.6}.
     """
 
-    model_name: str = "model"
+    model_name: str | None = None
     model_aliases: tuple[str, ...] = ()
     api_keys: tuple[str, ...] = field(default=(), repr=False)
     cors_origins: tuple[str, ...] = ("*",)
@@ -46,8 +46,8 @@ class ServerSettings:
 
     def __post_init__(self) -> None:
         """Raise ConfigError when a value is out of range."""
-        if not self.model_name:
-            raise ConfigError("served_model_name must not be empty")
+        if not all((*self.model_aliases, self.model_name is None or self.model_name)):
+            raise ConfigError("a served model name must not be empty")
         for name in ("max_body_bytes", "max_concurrent_requests", "max_queued_tokens", "keep_alive_seconds",
                      "send_timeout_seconds"):  # fmt: skip
             if getattr(self, name) <= 0:
@@ -59,11 +59,6 @@ class ServerSettings:
         for key in self.api_keys:
             if not key or not key.isascii() or key != key.strip():
                 raise ConfigError("an API key must be non-empty ASCII without spaces around it")
-
-    @property
-    def model_names(self) -> tuple[str, ...]:
-        """Every name a request may use, the served one first."""
-        return (self.model_name, *self.model_aliases)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None, **given: Any) -> ServerSettings:

@@ -29,37 +29,49 @@ KEEP_ALIVE_COMMENT = b": keep-alive\n\n"
 logger = logging.getLogger("deepinfer_api.streaming")
 
 
-class OpenStreams:
-    """Watches all open streams with one timer: silent ones get a comment, stuck ones are ended."""
+CLIENT_LEFT = ApiError(STATUS_CLIENT_GONE, "the client left", code="client_gone")
+CLIENT_STUCK = ApiError(STATUS_CLIENT_GONE, "the client took nothing for too long", code="client_stuck")
+
+
+class RunningAnswers:
+    """All answers in progress, watched by one timer: silent streams get a comment, stuck clients are given up."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._keep_alive_seconds = settings.keep_alive_seconds
         self._send_timeout_seconds = settings.send_timeout_seconds
         self._interval = min(1.0, settings.keep_alive_seconds / 4, settings.send_timeout_seconds / 4)
-        self._streams: set[GenerationResponse] = set()
+        self._answers: set[GenerationResponse] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, stream: GenerationResponse) -> None:
-        """Watch a stream."""
-        self._streams.add(stream)
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def add(self, answer: GenerationResponse) -> None:
+        """Watch an answer."""
+        self._answers.add(answer)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._interval, self._tick)
 
-    def remove(self, stream: GenerationResponse) -> None:
+    def remove(self, answer: GenerationResponse) -> None:
         """Stop watching it; the timer ends with the last one."""
-        self._streams.discard(stream)
+        self._answers.discard(answer)
+
+    def end_all(self, error: ApiError) -> None:
+        """End every answer with this error."""
+        for answer in self._answers:
+            answer.end(error)
 
     def _tick(self) -> None:
         self._timer = None
         now = time.monotonic()
-        for stream in self._streams:
-            silent_seconds = now - stream.last_write_time
-            if stream.is_writing:
+        for answer in self._answers:
+            silent_seconds = now - answer.last_write_time
+            if answer.is_writing:
                 if silent_seconds >= self._send_timeout_seconds:
-                    stream.end_from_outside("the client took nothing for too long")
-            elif silent_seconds >= self._keep_alive_seconds:
-                stream.send_comment()
-        if self._streams:
+                    answer.end(CLIENT_STUCK)
+            elif answer.is_stream and silent_seconds >= self._keep_alive_seconds:
+                answer.send_comment()
+        if self._answers:
             self._timer = asyncio.get_running_loop().call_later(self._interval, self._tick)
 
 
@@ -71,7 +83,7 @@ class GenerationResponse(Response):
         generation: Generation,
         answer: AnswerFormat,
         exchange: Exchange,
-        open_streams: OpenStreams,
+        running: RunningAnswers,
         *,
         is_stream: bool,
     ) -> None:
@@ -79,12 +91,12 @@ class GenerationResponse(Response):
         self._generation = generation
         self._answer = answer
         self._exchange = exchange
-        self._open_streams = open_streams
-        self._is_stream = is_stream
+        self._running = running
+        self.is_stream = is_stream
         self._is_started = False
         self._comment: asyncio.Task[None] | None = None
         self._deadline: asyncio.Timeout | None = None
-        self._reason_to_end: str | None = None
+        self._end_error: ApiError | None = None
         self._send: Send = _not_connected
         self.is_writing = False
         self.last_write_time = time.monotonic()
@@ -98,8 +110,8 @@ class GenerationResponse(Response):
         watcher = asyncio.create_task(self._watch(receive))
         try:
             async with asyncio.timeout(exchange.settings.request_timeout_seconds) as self._deadline:
-                if self._is_stream:
-                    self._open_streams.add(self)
+                self._running.add(self)
+                if self.is_stream:
                     await self._send_stream()
                 else:
                     await self._send_body()
@@ -107,7 +119,7 @@ class GenerationResponse(Response):
             error = self._error_of(failure)
         finally:
             self._deadline = None
-            self._open_streams.remove(self)
+            self._running.remove(self)
             self._generation.abort()
             watcher.cancel()
             if self._comment is not None:
@@ -118,8 +130,8 @@ class GenerationResponse(Response):
             await self._send_error(error)
 
     def _error_of(self, failure: Exception) -> ApiError:
-        if self._reason_to_end is not None:
-            return ApiError(STATUS_CLIENT_GONE, self._reason_to_end, code="client_gone")
+        if self._end_error is not None:
+            return self._end_error
         if isinstance(failure, TimeoutError) and self._deadline is not None and self._deadline.expired():
             seconds = self._exchange.settings.request_timeout_seconds
             return ApiError(504, f"the answer took longer than {seconds} s, this server's limit", code="timeout")
@@ -140,7 +152,7 @@ class GenerationResponse(Response):
                 frames = answer.piece_frames(generation, choice, piece)
                 if frames:
                     await self._write(frames)
-        self._open_streams.remove(self)
+        self._running.remove(self)
         await self._write(answer.final_frames(generation), is_last=True)
 
     async def _write(self, data: bytes, *, is_last: bool = False) -> None:
@@ -191,18 +203,18 @@ class GenerationResponse(Response):
         if not self._is_started:
             headers = dict(self._exchange.headers) | error.headers
             await self._send_json(error.status, json.dumps(error.body(), ensure_ascii=False).encode(), headers)
-        elif self._is_stream:
+        elif self.is_stream:
             await self._send({"type": "http.response.body", "body": self._answer.error_frames(error)})
 
     async def _watch(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        self.end_from_outside("the client left")
+        self.end(CLIENT_LEFT)
 
-    def end_from_outside(self, reason: str) -> None:
-        """Stop generating and sending, at once."""
-        if self._deadline is not None and self._reason_to_end is None:
-            self._reason_to_end = reason
+    def end(self, error: ApiError) -> None:
+        """Stop generating and sending at once, for a reason that lies outside of the generation."""
+        if self._deadline is not None and self._end_error is None:
+            self._end_error = error
             self._deadline.reschedule(0)
 
     def send_comment(self) -> None:

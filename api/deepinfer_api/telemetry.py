@@ -105,16 +105,17 @@ class ServerMetrics:
 class PrometheusExposition(Collector):
     """Reads `ServerMetrics` and the backend's load at each scrape."""
 
-    def __init__(self, metrics: ServerMetrics, model_name: str) -> None:
+    def __init__(self, metrics: ServerMetrics) -> None:
         self._metrics = metrics
-        self._model_name = model_name
+        self._model_name = ""
         self._backend: GenerationBackend | None = None
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
-    def attach(self, backend: GenerationBackend) -> None:
-        """Show this backend's load from now on."""
+    def attach(self, backend: GenerationBackend, model_name: str) -> None:
+        """Show this backend's load, and this label, from now on."""
         self._backend = backend
+        self._model_name = model_name
 
     def render(self) -> bytes:
         """The text format, version 0.0.4."""

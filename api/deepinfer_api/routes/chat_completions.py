@@ -51,7 +51,7 @@ async def create_chat_completion(request: Request, services: ServicesDependency)
         lambda: ChatFormat(
             response_id=f"chatcmpl-{uuid.uuid4().hex}",
             created=int(time.time()),
-            model=services.settings.model_name,
+            model=model.name,
             codec=model.codec,
             wants_usage=body.wants_usage,
             wants_continuous_usage=body.wants_continuous_usage,

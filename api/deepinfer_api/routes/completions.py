@@ -60,7 +60,7 @@ async def create_completion(request: Request, services: ServicesDependency) -> R
         lambda: CompletionFormat(
             response_id=f"cmpl-{uuid.uuid4().hex}",
             created=int(time.time()),
-            model=services.settings.model_name,
+            model=model.name,
             codec=model.codec,
             echo=echo,
             num_logprobs=body.logprobs,

@@ -120,7 +120,7 @@ def start(
         headers=headers,
         ignored_fields=ignored,
     )
-    return GenerationResponse(generation, make_answer(), exchange, services.open_streams, is_stream=bool(body.stream))
+    return GenerationResponse(generation, make_answer(), exchange, services.running, is_stream=bool(body.stream))
 
 
 def _header_safe(name: str) -> str:

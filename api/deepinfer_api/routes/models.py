@@ -8,23 +8,22 @@ from typing import Any
 from fastapi import APIRouter
 
 from deepinfer_api.dependencies import ServicesDependency
-from deepinfer_api.errors import ApiError
 from deepinfer_api.services import Services
 
 router = APIRouter(tags=["models"])
 
 
 def _card(services: Services) -> dict[str, Any]:
-    settings = services.settings
+    model = services.loaded_model()
     return {
-        "id": settings.model_name,
+        "id": model.name,
         "object": "model",
         "created": services.created,
         "owned_by": "open-deepinfer",
-        "max_model_len": services.loaded_model().backend.max_model_len,
-        "aliases": list(settings.model_aliases),
+        "max_model_len": model.backend.max_model_len,
+        "aliases": list(services.settings.model_aliases),
         "type": "model",
-        "display_name": settings.model_name,
+        "display_name": model.name,
         "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(services.created)),
     }
 
@@ -32,18 +31,12 @@ def _card(services: Services) -> dict[str, Any]:
 @router.get("/models", summary="List the served model")
 async def list_models(services: ServicesDependency) -> dict[str, Any]:
     """The one model this server has; paging parameters are accepted and change nothing."""
-    name = services.settings.model_name
-    return {"object": "list", "data": [_card(services)], "has_more": False, "first_id": name, "last_id": name}
+    card = _card(services)
+    return {"object": "list", "data": [card], "has_more": False, "first_id": card["id"], "last_id": card["id"]}
 
 
 @router.get("/models/{model_id:path}", summary="Describe one model")
 async def get_model(model_id: str, services: ServicesDependency) -> dict[str, Any]:
     """The model by its name or an alias; names may contain slashes."""
-    if model_id not in services.settings.model_names:
-        raise ApiError(
-            404,
-            f"the model {model_id!r} is not served here; this server has {', '.join(services.settings.model_names)}",
-            param="model",
-            code="model_not_found",
-        )
+    services.check_model_name(model_id)
     return _card(services)

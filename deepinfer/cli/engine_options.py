@@ -1,0 +1,115 @@
+"""Options of every command that loads a model, and their meaning as one configuration object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from deepinfer.cli.sizes import parse_size
+from deepinfer.config import CacheConfig, EngineConfig, SchedulerConfig
+
+MODEL_PANEL: Final = "Model"
+CACHE_PANEL: Final = "KV cache and batching"
+
+ModelArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[PATH|HF-ID]",
+        help="GGUF file, Hugging Face directory, or id like owner/name. Without it: SmolLM2-135M-Instruct, fetched "
+        "once if it is not there.",
+    ),
+]
+MaxModelLen = Annotated[
+    int | None,
+    typer.Option(help="Longest prompt + output in tokens. Default: the model's own.", rich_help_panel=MODEL_PANEL),
+]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.", rich_help_panel=MODEL_PANEL)]
+DType = Annotated[
+    str,
+    typer.Option("--dtype", help="Compute type of the torch path: auto, float32, bfloat16 or float16.",
+                 rich_help_panel=MODEL_PANEL),
+]  # fmt: skip
+CpuBackend = Annotated[
+    str,
+    typer.Option(help="Operators on a CPU: auto, native or torch.", rich_help_panel=MODEL_PANEL),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(help="Compute threads. Default: the CPUs this process may use.", rich_help_panel=MODEL_PANEL),
+]
+KVCacheMemory = Annotated[
+    str | None,
+    typer.Option("--kv-cache-memory", help="Memory for the KV cache, like 2GiB. Default: a share of what is free.",
+                 rich_help_panel=CACHE_PANEL),
+]  # fmt: skip
+KVCacheDType = Annotated[
+    str,
+    typer.Option("--kv-cache-dtype", help="auto, float32, float16 or bfloat16.", rich_help_panel=CACHE_PANEL),
+]
+BlockSize = Annotated[
+    int, typer.Option(help="Tokens in one block of the KV cache: 16, 32, 64 or 128.", rich_help_panel=CACHE_PANEL)
+]
+PrefixCaching = Annotated[
+    bool,
+    typer.Option(
+        "--enable-prefix-caching/--no-prefix-caching",
+        help="Reuse the KV entries of equal beginnings.",
+        rich_help_panel=CACHE_PANEL,
+    ),
+]
+MaxNumSeqs = Annotated[int, typer.Option(help="Requests that run at once.", rich_help_panel=CACHE_PANEL)]
+MaxNumBatchedTokens = Annotated[
+    int, typer.Option(help="Tokens of one step, prefill and decode together.", rich_help_panel=CACHE_PANEL)
+]
+MaxNumWaiting = Annotated[
+    int, typer.Option(help="Requests that may wait; more are answered with 429.", rich_help_panel=CACHE_PANEL)
+]
+
+DEFAULT_SCHEDULER: Final = SchedulerConfig()
+DEFAULT_CACHE: Final = CacheConfig()
+
+
+def make_engine_config(
+    model: Path,
+    *,
+    max_model_len: int | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    cpu_backend: str = "auto",
+    threads: int | None = None,
+    kv_cache_memory: str | None = None,
+    kv_cache_dtype: str = "auto",
+    block_size: int = DEFAULT_CACHE.block_size,
+    prefix_caching: bool = True,
+    max_num_seqs: int = DEFAULT_SCHEDULER.max_num_seqs,
+    max_num_batched_tokens: int = DEFAULT_SCHEDULER.max_num_batched_tokens,
+    max_num_waiting: int = DEFAULT_SCHEDULER.max_num_waiting,
+    served_model_name: str | None = None,
+) -> EngineConfig:
+    """Join the options.
+
+    Raises:
+        ConfigError: one of them is out of range.
+    """
+    return EngineConfig(
+        model=model,
+        dtype=dtype,
+        device=device,
+        cpu_backend=cpu_backend,
+        max_model_len=max_model_len,
+        num_threads=threads,
+        served_model_name=served_model_name,
+        cache=CacheConfig(
+            block_size=block_size,
+            kv_cache_memory_bytes=None if kv_cache_memory is None else parse_size(kv_cache_memory, "--kv-cache-memory"),
+            enable_prefix_caching=prefix_caching,
+            kv_cache_dtype=kv_cache_dtype,
+        ),
+        scheduler=SchedulerConfig(
+            max_num_seqs=max_num_seqs,
+            max_num_batched_tokens=max_num_batched_tokens,
+            max_num_waiting=max_num_waiting,
+        ),
+    )
