@@ -153,8 +153,8 @@ def _attention_paged_combine_kernel(
     is_used = splits < num_used
     slot = (request * num_qo_heads + head) * num_splits + splits
     lse = tl.load(lse_ptr + slot, mask=is_used, other=float("-inf"))
-    peak = tl.max(lse, axis=0)
-    weights = tl.where(is_used, tl.exp2(lse - peak), 0.0)
+    peak = tl.where(num_used > 0, tl.max(lse, axis=0), 0.0)
+    weights = tl.exp2(lse - peak)
     partial = tl.load(
         partial_ptr + slot[:, None] * head_dim + columns[None, :],
         mask=is_used[:, None] & (columns < head_dim)[None, :],

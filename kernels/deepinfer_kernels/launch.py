@@ -12,6 +12,8 @@ import torch
 
 # Multiply-adds may be contracted. Stated at each launch because the default of Triton changes with its version.
 COMMON_OPTIONS = {"enable_fp_fusion": True}
+# Every operation is rounded on its own: for operators that promise the bits of their reference.
+UNFUSED_OPTIONS = {"enable_fp_fusion": False}
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,8 @@ def _rope_and_store_kv_kernel(
     tile = tl.program_id(1)
     position = tl.load(positions_ptr + token).to(tl.int64)
     angles = tl.arange(0, BLOCK_HALF)
-    known = (angles < half) & (position >= 0) & (position < max_position)
+    num_known = tl.where((position >= 0) & (position < max_position), half, 0)
+    known = angles < num_known
     cos = tl.load(cos_ptr + position * stride_table + angles, mask=known, other=float("nan"))[None, :]
     sin = tl.load(sin_ptr + position * stride_table + angles, mask=known, other=float("nan"))[None, :]
     if tile < num_q_tiles:

@@ -1,9 +1,9 @@
 """Log probability and rank of one token per row.
 
     logprob = x - m - log(sum_v exp(logits[t, v] - m)),   x = logits[t, token_ids[t]],   m = max(logits[t])
-    rank = 1 + #{ v : logits[t, v] > x }
+    rank = 1 + #{ v : logits[t, v] > x, or logits[t, v] = x and v < token_ids[t] }
 
-Equal logits share a rank. Shapes: logits [T, V]; token_ids [T] -> logprobs [T] float32, ranks [T] int64.
+Shapes: logits [T, V]; token_ids [T] -> logprobs [T] float32, ranks [T] int64.
 Numerics: float32, maximum first, then the sum. A row that holds a NaN gives NaN. Bytes moved: 2 * logits.nbytes.
 """
 
@@ -22,7 +22,8 @@ def sample_logprobs_ref(logits: torch.Tensor, token_ids: torch.Tensor) -> tuple[
     values = logits.float()
     chosen = values.gather(1, token_ids.long()[:, None])
     logprobs = (chosen - values.logsumexp(dim=-1, keepdim=True)).squeeze(1)
-    return logprobs, 1 + (values > chosen).sum(dim=-1)
+    is_before = torch.arange(logits.shape[1], device=logits.device) < token_ids[:, None]
+    return logprobs, 1 + ((values > chosen) | ((values == chosen) & is_before)).sum(dim=-1)
 
 
 @jit
@@ -47,7 +48,7 @@ def _sample_logprobs_kernel(
         ids = start + lanes
         x = tl.load(logits_row + ids, mask=ids < vocab_size, other=float("-inf")).to(tl.float32)
         top = tl.maximum(top, x)
-        num_above += (x > chosen).to(tl.int32)
+        num_above += ((x > chosen) | ((x == chosen) & (ids < token_id))).to(tl.int32)
     largest = tl.max(top, axis=0)
     total = tl.zeros((BLOCK_V,), tl.float32)
     for start in range(0, vocab_size, BLOCK_V):
@@ -66,7 +67,8 @@ def sample_logprobs(logits: torch.Tensor, token_ids: torch.Tensor) -> tuple[torc
         token_ids: [T] int32|int64; an id outside the vocabulary gives NaN (the reference raises).
 
     Returns:
-        logprobs [T] fp32 (natural log) and ranks [T] int64, 1 for the most likely token; equal logits share a rank.
+        logprobs [T] fp32 (natural log) and ranks [T] int64, 1 for the most likely token; equal logits rank by id.
+        For a row with a NaN the log probability is NaN and the rank means nothing.
 
     Raises:
         KernelArgumentError: an argument is not as described.

@@ -3,11 +3,12 @@
 For each entry e of row r = rows[e], token v = token_ids[e], with x = logits[r, v] and c = output_counts[e]:
 
     x <- x / repetition[r] if x > 0 else x * repetition[r]          if c >= 0 (v is in the prompt or the output)
-    x <- x - frequency[r] * c - presence[r]                         if c > 0  (v is in the output, c times)
+    x <- (x - frequency[r] * c) - presence[r]                       if c > 0  (v is in the output, c times)
     x <- x + biases[e]                                              always (-inf forbids the token)
 
 Shapes: logits [T, V] float32; rows, token_ids, output_counts [E] int32; biases [E] float32; repetition, frequency,
-presence [T] float32. No two entries share (row, token). Numerics: float32 in the order above.
+presence [T] float32. No two entries share (row, token). Numerics: float32 in the order above, every operation
+rounded on its own, so that the bits are the same on every device.
 Bytes moved: 24 * E.
 """
 
@@ -18,7 +19,7 @@ import torch
 from deepinfer_kernels.arguments import check_tensor
 from deepinfer_kernels.errors import KernelArgumentError
 from deepinfer_kernels.jit import Pointer, Scalar, jit, tl
-from deepinfer_kernels.launch import COMMON_OPTIONS, cdiv, device_guard
+from deepinfer_kernels.launch import UNFUSED_OPTIONS, cdiv, device_guard
 from deepinfer_kernels.sample_greedy import check_logits
 
 ENTRIES_PER_PROGRAM = 256
@@ -44,8 +45,7 @@ def sample_penalties_ref(
     x = logits[r, v]
     repeated = torch.where(x > 0, x / repetition[r], x * repetition[r])
     x = torch.where(output_counts >= 0, repeated, x)
-    penalty = frequency[r] * output_counts + presence[r]
-    x = torch.where(output_counts > 0, x - penalty, x)
+    x = torch.where(output_counts > 0, x - frequency[r] * output_counts - presence[r], x)
     logits[r, v] = x + biases
 
 
@@ -76,10 +76,9 @@ def _sample_penalties_kernel(
     frequency = tl.load(frequency_ptr + r, mask=inside, other=0.0)
     presence = tl.load(presence_ptr + r, mask=inside, other=0.0)
     x = tl.load(logits_ptr + r * stride_lt + v, mask=inside, other=0.0)
-    repeated = tl.where(x > 0, x / repetition, x * repetition)
+    repeated = tl.where(x > 0, tl.div_rn(x, repetition), x * repetition)
     x = tl.where(count >= 0, repeated, x)
-    penalty = frequency * count.to(tl.float32) + presence
-    x = tl.where(count > 0, x - penalty, x)
+    x = tl.where(count > 0, x - frequency * count.to(tl.float32) - presence, x)
     tl.store(logits_ptr + r * stride_lt + v, x + bias, mask=inside)
 
 
@@ -122,5 +121,5 @@ def sample_penalties(
         _sample_penalties_kernel[(cdiv(num_entries, ENTRIES_PER_PROGRAM),)](
             logits, rows, token_ids, output_counts, biases, repetition, frequency, presence,
             num_entries, logits.shape[0], logits.shape[1], logits.stride(0),
-            BLOCK_E=ENTRIES_PER_PROGRAM, num_warps=4, **COMMON_OPTIONS,
+            BLOCK_E=ENTRIES_PER_PROGRAM, num_warps=4, **UNFUSED_OPTIONS,
         )  # fmt: skip
