@@ -17,7 +17,7 @@ from deepinfer.engine.stream import OutputStream
 from deepinfer.errors import CapacityError, EngineDeadError, QueueFullError, RequestError
 from deepinfer.metrics import StepStats
 from deepinfer.outputs import EngineOutput
-from deepinfer.request import Request
+from deepinfer.request import FinishReason, Request
 from deepinfer.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
@@ -222,8 +222,12 @@ class AsyncEngine:
             item = self._inbox.popleft()
             if isinstance(item, str):
                 self._core.abort_request(item)
-            else:
+                continue
+            try:
                 self._core.add_request(item)
+            except RequestError as error:
+                refusal = EngineOutput(item.request_id, [], FinishReason.ERROR, error_message=str(error))
+                self._deliver(StepResult([refusal], None))
 
     def _deliver(self, result: StepResult) -> None:
         if result.outputs:

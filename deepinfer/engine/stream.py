@@ -13,8 +13,9 @@ from deepinfer.outputs import EngineOutput
 class OutputStream:
     """Async iterator over the outputs of one request; ends after the output that has a finish_reason.
 
-    Belongs to one event loop: all methods but `loop` are called there. Outputs that arrive while nobody waits are
-    merged, so a slow consumer costs one pending object, not one per token.
+    Belongs to one event loop, where all its methods are called, by one consumer. Outputs that arrive while nobody waits
+    are merged, so a slow consumer costs one pending object, not one per token. Cancelling a wait loses nothing and does
+    not end the request: whoever gives up calls `aclose`.
     """
 
     __slots__ = ("_abort", "_error", "_is_exhausted", "_pending", "_waiter", "loop", "request_id")
@@ -58,9 +59,6 @@ class OutputStream:
             self._waiter = self.loop.create_future()
             try:
                 await self._waiter
-            except asyncio.CancelledError:
-                self._abort(self.request_id)
-                raise
             finally:
                 self._waiter = None
         output, self._pending = self._pending, None
