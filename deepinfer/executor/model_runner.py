@@ -51,7 +51,7 @@ class ModelRunner:
         self._model = LlamaModel(
             model_config, max_model_len=max_model_len, dtype=self._dtype, device=self._device
         ).eval()
-        load_weights(self._model, checkpoint, progress=progress)
+        load_weights(self._model, checkpoint, num_threads=self._num_threads, progress=progress)
         available_bytes = measure_available_memory_bytes() if on_cpu else torch.cuda.mem_get_info(self._device)[0]
         self._num_blocks = compute_num_blocks(
             config, model_config, bytes_per_value=kv_dtype.itemsize, available_bytes=available_bytes

@@ -70,3 +70,7 @@ class Checkpoint(Protocol):
         `k_norm`, `mlp_norm`, `gate_proj`, `up_proj`, `down_proj`.
         """
         ...
+
+    def release_pages(self) -> None:
+        """Give resident pages of the files back to the system, once the weights were copied; data stays readable."""
+        ...

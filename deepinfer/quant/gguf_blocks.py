@@ -5,8 +5,7 @@ The formulas of the block types are those of the `gguf` package, which is import
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 
 PLAIN_STORAGES: Final = ("f32", "f16", "bf16")
 BLOCK_STORAGES: Final = ("q8_0", "q4_0", "q4_1", "q4_k", "q5_k", "q6_k")
-_ROWS_AT_ONCE_BYTES: Final = 4 << 20
 
 
 def dequantize(data: NDArray[np.uint8], storage: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
@@ -39,15 +37,10 @@ def dequantize(data: NDArray[np.uint8], storage: str, shape: tuple[int, ...]) ->
         return (data.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32).reshape(shape)
     if storage not in BLOCK_STORAGES:
         raise ValueError(f"unknown storage {storage!r}")
-    unpack = _block_unpacker(storage)
-    num_rows = int(np.prod(shape[:-1]))
-    rows = data.reshape(num_rows, -1)
-    result = np.empty((num_rows, shape[-1]), np.float32)
-    # The formulas make several temporaries of the size of the result: slices keep them small and in cache.
-    step = max(1, _ROWS_AT_ONCE_BYTES // (4 * shape[-1]))
-    for start in range(0, num_rows, step):
-        result[start : start + step] = unpack(rows[start : start + step])
-    return result.reshape(shape)
+    from gguf import GGMLQuantizationType, quants
+
+    rows = data.reshape(math.prod(shape[:-1]), -1)
+    return quants.dequantize(rows, GGMLQuantizationType[storage.upper()]).reshape(shape)
 
 
 def half_split_rows(matrix: NDArray[Any], num_heads: int) -> NDArray[Any]:
@@ -61,11 +54,3 @@ def half_split_rows(matrix: NDArray[Any], num_heads: int) -> NDArray[Any]:
     """
     pairs = matrix.reshape(num_heads, -1, 2, *matrix.shape[1:])
     return np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(matrix.shape)
-
-
-@cache
-def _block_unpacker(storage: str) -> Callable[[NDArray[np.uint8]], NDArray[np.float32]]:
-    from gguf import GGMLQuantizationType, quants
-
-    block_type = GGMLQuantizationType[storage.upper()]
-    return lambda rows: quants.dequantize(rows, block_type)
