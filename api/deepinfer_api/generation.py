@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from deepinfer.errors import EngineError, RequestAbortedError
@@ -164,10 +165,11 @@ class Generation:
                     if piece.is_last:
                         return
                 raise GenerationError("the engine ended the output without a reason")
-            async for choice, output in _merge(self.choices):
-                if choice.finish_reason is None:
-                    piece = self._push(choice, output)
-                    yield choice, piece
+            async with aclosing(_merge(self.choices)) as merged:
+                async for choice, output in merged:
+                    if choice.finish_reason is None:
+                        piece = self._push(choice, output)
+                        yield choice, piece
         finally:
             self.abort()
             for choice in self.choices:
@@ -231,7 +233,7 @@ class Generation:
         )
 
 
-async def _merge(choices: Sequence[Choice]) -> AsyncIterator[tuple[Choice, EngineOutput]]:
+async def _merge(choices: Sequence[Choice]) -> AsyncGenerator[tuple[Choice, EngineOutput], None]:
     """Outputs of several iterators as they come; the first error ends all."""
     ready: asyncio.Queue[tuple[Choice, EngineOutput | BaseException | None]] = asyncio.Queue()
 

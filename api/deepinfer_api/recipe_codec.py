@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import recipe_rs
-from deepinfer.loader.checkpoint import Checkpoint
+from deepinfer.errors import WeightLoadError
+from deepinfer.loader.checkpoint import Checkpoint, TokenizerSpec
 from deepinfer_api.codec import EncodedPrompt, TextStream
 from deepinfer_api.errors import ApiError, invalid_request
 
@@ -16,18 +17,23 @@ class RecipeCodec:
     """The codec wheel behind `Codec`.
 
     Args:
-        tokenizer: a `recipe_rs.Tokenizer`.
-        chat: a `recipe_rs.ChatTemplateEncoding`, or None for a model without a template.
+        tokenizer: text to ids and back.
+        chat: the model's template, or None where it has none.
         vocab_size: number of rows of the model's embedding.
         bos_token_id: start token of a plain completion prompt, or None.
     """
 
-    def __init__(self, tokenizer: Any, chat: Any | None, *, vocab_size: int, bos_token_id: int | None = None) -> None:
+    def __init__(
+        self,
+        tokenizer: recipe_rs.Tokenizer,
+        chat: recipe_rs.ChatTemplateEncoding | None,
+        *,
+        vocab_size: int,
+        bos_token_id: int | None = None,
+    ) -> None:
 
         self._tokenizer = tokenizer
         self._chat = chat
-        self._text_stream = recipe_rs.TextStream
-        self._error: type[Exception] = recipe_rs.RecipeError
         self._bos_token_id = bos_token_id
         self.vocab_size = vocab_size
 
@@ -64,7 +70,7 @@ class RecipeCodec:
                 continue_final_message=continue_final_message,
             )
             return EncodedPrompt(rendered.prompt, memoryview(self._chat.encode(rendered)).cast("I"))
-        except self._error as error:
+        except recipe_rs.RecipeError as error:
             index = getattr(error, "message_index", None)
             param = "messages" if index is None else f"messages[{index}]"
             raise invalid_request(str(error), param, code="template_error") from error
@@ -73,7 +79,7 @@ class RecipeCodec:
         self, *, stop: Sequence[str], skip_special_tokens: bool, include_stop_str_in_output: bool
     ) -> TextStream:
         """See `Codec.new_text_stream`."""
-        stream: TextStream = self._text_stream(
+        stream: TextStream = recipe_rs.TextStream(
             self._tokenizer,
             stop=list(stop),
             skip_special_tokens=skip_special_tokens,
@@ -88,6 +94,9 @@ class RecipeCodec:
 
     def token_bytes(self, token_id: int) -> bytes:
         """See `Codec.token_bytes`."""
+        # An embedding may have more rows than the vocabulary has tokens; those stand for nothing.
+        if token_id >= self._tokenizer.vocab_size:
+            return b""
         data: bytes = self._tokenizer.token_bytes(token_id)
         return data
 
@@ -98,4 +107,39 @@ def make_codec(checkpoint: Checkpoint) -> RecipeCodec:
     Raises:
         WeightLoadError: its tokenizer or template is not covered.
     """
-    raise RuntimeError(checkpoint)
+    spec = checkpoint.tokenizer
+    try:
+        tokenizer = make_tokenizer(spec)
+        chat = None
+        if checkpoint.chat_template is not None:
+            chat = recipe_rs.ChatTemplateEncoding(
+                checkpoint.chat_template, tokenizer, bos_token=spec.bos_token, eos_token=spec.eos_token
+            )
+    except recipe_rs.RecipeError as error:
+        raise WeightLoadError(f"the tokenizer or chat template of {checkpoint.path} is not covered: {error}") from error
+    return RecipeCodec(
+        tokenizer,
+        chat,
+        vocab_size=checkpoint.config.vocab_size,
+        bos_token_id=tokenizer.token_to_id(spec.bos_token) if spec.add_bos_token else None,
+    )
+
+
+def make_tokenizer(spec: TokenizerSpec) -> recipe_rs.Tokenizer:
+    """Build the tokenizer that a model file describes.
+
+    Raises:
+        recipe_rs.TokenizerError: the description is damaged or not covered.
+    """
+    if spec.tokenizer_json is not None:
+        return recipe_rs.Tokenizer.from_file(spec.tokenizer_json)
+    vocabulary = spec.gguf_vocabulary
+    return recipe_rs.Tokenizer.from_gguf_vocabulary(
+        model=vocabulary["model"],
+        pre=vocabulary["pre"],
+        tokens=vocabulary["tokens"],
+        merges=vocabulary["merges"],
+        scores=vocabulary["scores"] or None,
+        token_types=vocabulary["token_types"],
+        add_space_prefix=vocabulary["add_space_prefix"],
+    )

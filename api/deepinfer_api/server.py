@@ -28,23 +28,22 @@ def bind(host: str, port: int) -> socket.socket:
     Raises:
         ConfigError: the address does not exist, or the port is in use or forbidden.
     """
+    if not 0 <= port <= 65535:
+        raise ConfigError(f"port must be from 0 to 65535, but is {port}")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
         raise ConfigError(f"host {host!r} is not an address of this machine: {error}") from error
-    except OverflowError:
-        raise ConfigError(f"port must be from 0 to 65535, but is {port}") from None
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(2048)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         listener.close()
-        number = getattr(error, "errno", None)
-        if number == errno.EADDRINUSE:
+        if error.errno == errno.EADDRINUSE:
             raise ConfigError(f"port {port} is in use on {host}; choose another with --port") from error
-        if number == errno.EACCES:
+        if error.errno == errno.EACCES:
             raise ConfigError(f"port {port} needs more rights than this process has; choose one above 1023") from error
         raise ConfigError(f"cannot listen on {host}:{port}: {error}") from error
     listener.setblocking(False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Annotated, Final
 
-import click
 import typer
 
 from deepinfer import __version__
@@ -52,21 +51,13 @@ for _command in (serve, chat, generate, bench, doctor):
 def main(arguments: list[str] | None = None) -> None:
     """Run a command line; every expected failure is one sentence and exit code 2, never a traceback."""
     try:
-        code = app(args=arguments, standalone_mode=False)
+        app(args=arguments)
     except EngineError as error:
         _fail(str(error))
-    except click.exceptions.Abort:
-        sys.exit(EXIT_INTERRUPTED)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        sys.exit(EXIT_BAD_INPUT)
     except ImportError as error:
         _fail(f"the package {error.name} is missing; install it with: pip install 'open-deepinfer[serve]'")
-    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(message: str) -> None:

@@ -127,7 +127,7 @@ class ChatBody(SamplingBody):
                 raise invalid_request(f"{path} may be true only on a last message of the assistant", path)
         if self.continue_final_message and self.messages[-1].role != "assistant":
             raise invalid_request(
-                f"continue_final_message needs a last message of the assistant, but its role is "
+                f"continue_final_message needs a last message of the assistant, but messages[{last}].role is "
                 f"{self.messages[-1].role}",
                 f"messages[{last}].role",
             )
