@@ -12,6 +12,7 @@ from deepinfer_kernels import attention_paged as _attention_paged
 from deepinfer_kernels import block_copy as _block_copy
 from deepinfer_kernels import rms_norm as _rms_norm
 from deepinfer_kernels import rope_and_store_kv as _rope_and_store_kv
+from deepinfer_kernels import sample_greedy as _sample_greedy
 from deepinfer_kernels import silu_and_mul as _silu_and_mul
 
 
@@ -79,6 +80,11 @@ def attention_paged(
         max_seqlen_k=max_seqlen_k,
         sliding_window=sliding_window,
     )
+
+
+def sample_greedy(logits: torch.Tensor) -> torch.Tensor:
+    """Lowest id of the largest logit of each row; -1 for a row that holds NaN, +inf or nothing finite."""
+    return _sample_greedy.sample_greedy(logits) if logits.is_cuda else _sample_greedy.sample_greedy_ref(logits)
 
 
 def block_copy(k_cache: torch.Tensor, v_cache: torch.Tensor, pairs: torch.Tensor) -> None:

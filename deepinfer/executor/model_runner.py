@@ -18,6 +18,7 @@ from deepinfer.executor.token_choice import (
     choose_tokens,
     select_prompt_rows,
     select_sampling_rows,
+    take_greedy_tokens,
 )
 from deepinfer.executor.weight_loading import Progress, load_weights
 from deepinfer.layers.attention import AttentionMetadata
@@ -104,15 +105,16 @@ class ModelRunner:
         residual = self._model(self._on_device(batch.input_ids), self._kv_cache, self._metadata(batch))
         output = ModelRunnerOutput()
         for prompt_rows in select_prompt_rows(scheduled, batch.cu_seqlens_q):
-            add_prompt_logprobs(output, prompt_rows, self._logits(residual[prompt_rows.rows]))
+            logits = self._model.compute_logits(residual[prompt_rows.rows])
+            add_prompt_logprobs(output, prompt_rows, logits.cpu().numpy())
         rows = select_sampling_rows(scheduled, batch.cu_seqlens_q)
         if rows.size:
-            choose_tokens(output, self._sampler, scheduled, self._logits(residual[self._on_device(rows)]))
+            logits = self._model.compute_logits(residual[self._on_device(rows)])
+            if all(item.state.sampling.needs_only_argmax for item in scheduled if item.samples_token):
+                take_greedy_tokens(output, scheduled, ops.sample_greedy(logits).tolist())
+            else:
+                choose_tokens(output, self._sampler, scheduled, logits.cpu().numpy())
         return output
-
-    def _logits(self, residual: torch.Tensor) -> NDArray[np.float32]:
-        logits: NDArray[np.float32] = self._model.compute_logits(residual).cpu().numpy()
-        return logits
 
     def _metadata(self, batch: InputBatch) -> AttentionMetadata:
         return AttentionMetadata(

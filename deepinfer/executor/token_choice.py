@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from deepinfer.executor.request_states import RequestState, ScheduledRequest
 from deepinfer.outputs import ModelRunnerOutput
-from deepinfer.sampling import Sampler
+from deepinfer.sampling import SampledRows, Sampler
 from deepinfer.sampling.logprobs import compute_prompt_logprobs
 
 # Logits of a long prompt are computed in slices of this many rows: [64, vocabulary] float32 is 13 to 40 MB.
 MAX_PROMPT_LOGIT_ROWS = 64
+NOT_FINITE = "the model computed logits that are not finite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,18 @@ def choose_tokens(
 ) -> None:
     """Choose a token from each row of logits, append it to its request and to the step's output."""
     states = [item.state for item in scheduled if item.samples_token]
-    sampled = sampler.sample(logits, [state.sampling for state in states])
+    take_tokens(output, states, sampler.sample(logits, [state.sampling for state in states]))
+
+
+def take_greedy_tokens(output: ModelRunnerOutput, scheduled: Sequence[ScheduledRequest], token_ids: list[int]) -> None:
+    """Take over what `ops.sample_greedy` chose for rows that need nothing but the argmax."""
+    states = [item.state for item in scheduled if item.samples_token]
+    errors = {index: NOT_FINITE for index, token_id in enumerate(token_ids) if token_id < 0}
+    take_tokens(output, states, SampledRows(token_ids, [None] * len(states), errors))
+
+
+def take_tokens(output: ModelRunnerOutput, states: Sequence[RequestState], sampled: SampledRows) -> None:
+    """Append chosen tokens to their requests and to the step's output."""
     for index, state in enumerate(states):
         if index in sampled.errors:
             output.errors[state.request_id] = sampled.errors[index]
