@@ -65,10 +65,11 @@ class AdmissionRules:
     def _checked_prompt(self, prompt_token_ids: Sequence[int] | memoryview) -> array[int]:
         try:
             prompt = array("I")
-            if isinstance(prompt_token_ids, memoryview) and prompt_token_ids.format == "I":
-                prompt.frombytes(prompt_token_ids)
+            ids = prompt_token_ids
+            if isinstance(ids, memoryview) and ids.format == "I" and ids.contiguous:
+                prompt.frombytes(ids.cast("B"))
             else:
-                prompt.extend(prompt_token_ids)
+                prompt.extend(iter(ids))
         except (TypeError, OverflowError, ValueError):
             raise RequestError(
                 f"prompt must be a sequence of token ids in [0, {self.vocab_size})", param="prompt"

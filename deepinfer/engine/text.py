@@ -24,9 +24,9 @@ class TextCodec:
         spec = checkpoint.tokenizer
         try:
             self.tokenizer = _make_tokenizer(spec)
-            self._encoding = None
+            self.encoding = None
             if checkpoint.chat_template is not None:
-                self._encoding = recipe_rs.ChatTemplateEncoding(
+                self.encoding = recipe_rs.ChatTemplateEncoding(
                     checkpoint.chat_template, self.tokenizer, bos_token=spec.bos_token, eos_token=spec.eos_token
                 )
         except recipe_rs.RecipeError as error:
@@ -53,15 +53,15 @@ class TextCodec:
         Raises:
             RequestError: the model has no chat template, or it refuses the conversation.
         """
-        if self._encoding is None:
+        if self.encoding is None:
             raise RequestError("this model has no chat template; use generate() with a prompt", param="messages")
         try:
-            rendered = self._encoding.render(
+            rendered = self.encoding.render(
                 json.dumps(list(messages)),
                 tools_json=None if tools is None else json.dumps(list(tools)),
                 kwargs_json=None if template_kwargs is None else json.dumps(dict(template_kwargs)),
             )
-            return memoryview(self._encoding.encode(rendered)).cast("I")
+            return memoryview(self.encoding.encode(rendered)).cast("I")
         except (self._recipe_rs.RecipeError, TypeError) as error:
             raise RequestError(f"the conversation cannot be rendered: {error}", param="messages") from error
 
