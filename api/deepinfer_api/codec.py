@@ -59,8 +59,14 @@ class Codec(Protocol):
         """Whether chat is possible."""
         ...
 
-    def encode_text(self, text: str, *, add_special_tokens: bool = True) -> Sequence[int]:
-        """Plain text; spellings of special tokens stay text. `add_special_tokens` puts the model's own start token."""
+    def encode_prompt(self, text: str, *, with_start_token: bool, with_special_tokens: bool) -> Sequence[int]:
+        """Ids of a prompt that a program wrote.
+
+        Args:
+            text: the prompt.
+            with_start_token: put the model's start token first where the model wants one and the text has none.
+            with_special_tokens: spellings of special tokens are those tokens; else they are plain text.
+        """
         ...
 
     def encode_chat(
@@ -93,8 +99,15 @@ class Codec(Protocol):
         ...
 
 
-async def encode_off_loop(codec: Codec, text: str) -> EncodedPrompt:
+async def encode_off_loop(
+    codec: Codec, text: str, *, with_start_token: bool = True, with_special_tokens: bool = True
+) -> EncodedPrompt:
     """Encode a completion prompt, in a thread when it is long."""
-    if len(text) < OFF_LOOP_CHARACTERS:
-        return EncodedPrompt(text, codec.encode_text(text))
-    return EncodedPrompt(text, await asyncio.to_thread(codec.encode_text, text))
+
+    def encode() -> EncodedPrompt:
+        token_ids = codec.encode_prompt(
+            text, with_start_token=with_start_token, with_special_tokens=with_special_tokens
+        )
+        return EncodedPrompt(text, token_ids)
+
+    return encode() if len(text) < OFF_LOOP_CHARACTERS else await asyncio.to_thread(encode)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import recipe_rs
-from deepinfer.errors import WeightLoadError
-from deepinfer.loader.checkpoint import Checkpoint, TokenizerSpec
+from deepinfer.engine.text import TextCodec
+from deepinfer.loader.checkpoint import Checkpoint
 from deepinfer_api.codec import EncodedPrompt, TextStream
 from deepinfer_api.errors import ApiError, invalid_request
 
@@ -42,11 +42,16 @@ class RecipeCodec:
         """See `Codec.has_chat_template`."""
         return self._chat is not None
 
-    def encode_text(self, text: str, *, add_special_tokens: bool = True) -> Sequence[int]:
-        """See `Codec.encode_text`."""
-        token_ids = memoryview(self._tokenizer.encode_plain(text)).cast("I")
-        if add_special_tokens and self._bos_token_id is not None:
-            return [self._bos_token_id, *token_ids]
+    def encode_prompt(self, text: str, *, with_start_token: bool, with_special_tokens: bool) -> Sequence[int]:
+        """See `Codec.encode_prompt`."""
+        token_ids: Sequence[int]
+        if with_special_tokens:
+            token_ids = self._tokenizer.encode(text)
+        else:
+            token_ids = memoryview(self._tokenizer.encode_plain(text)).cast("I")
+        start = self._bos_token_id
+        if with_start_token and start is not None and (not len(token_ids) or token_ids[0] != start):
+            return [start, *token_ids]
         return token_ids
 
     def encode_chat(
@@ -105,41 +110,13 @@ def make_codec(checkpoint: Checkpoint) -> RecipeCodec:
     """The codec of a model file.
 
     Raises:
-        WeightLoadError: its tokenizer or template is not covered.
+        ConfigError: its tokenizer or template is not covered.
     """
+    text = TextCodec(checkpoint)
     spec = checkpoint.tokenizer
-    try:
-        tokenizer = make_tokenizer(spec)
-        chat = None
-        if checkpoint.chat_template is not None:
-            chat = recipe_rs.ChatTemplateEncoding(
-                checkpoint.chat_template, tokenizer, bos_token=spec.bos_token, eos_token=spec.eos_token
-            )
-    except recipe_rs.RecipeError as error:
-        raise WeightLoadError(f"the tokenizer or chat template of {checkpoint.path} is not covered: {error}") from error
     return RecipeCodec(
-        tokenizer,
-        chat,
+        text.tokenizer,
+        text.encoding,
         vocab_size=checkpoint.config.vocab_size,
-        bos_token_id=tokenizer.token_to_id(spec.bos_token) if spec.add_bos_token else None,
-    )
-
-
-def make_tokenizer(spec: TokenizerSpec) -> recipe_rs.Tokenizer:
-    """Build the tokenizer that a model file describes.
-
-    Raises:
-        recipe_rs.TokenizerError: the description is damaged or not covered.
-    """
-    if spec.tokenizer_json is not None:
-        return recipe_rs.Tokenizer.from_file(spec.tokenizer_json)
-    vocabulary = spec.gguf_vocabulary
-    return recipe_rs.Tokenizer.from_gguf_vocabulary(
-        model=vocabulary["model"],
-        pre=vocabulary["pre"],
-        tokens=vocabulary["tokens"],
-        merges=vocabulary["merges"],
-        scores=vocabulary["scores"] or None,
-        token_types=vocabulary["token_types"],
-        add_space_prefix=vocabulary["add_space_prefix"],
+        bos_token_id=text.tokenizer.token_to_id(spec.bos_token) if spec.add_bos_token else None,
     )

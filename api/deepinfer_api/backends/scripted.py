@@ -82,6 +82,7 @@ class ScriptedBackend:
         room = self.max_model_len - len(request.prompt_token_ids)
         limit = room if params.max_tokens is None else min(params.max_tokens, room)
         num_output_tokens = 0
+        has_ended = False
         is_aborted = self.active[request.request_id]
         try:
             if params.max_tokens == 0:
@@ -114,11 +115,18 @@ class ScriptedBackend:
                 reason = FinishReason.STOP if stop_token_id is not None else None
                 if reason is None and num_output_tokens >= limit:
                     reason = FinishReason.LENGTH
+                has_ended = reason is not None
                 yield self._output(request, new_token_ids, reason, stop_token_id, num_output_tokens)
                 if reason is not None:
                     return
                 await asyncio.sleep(0)
+            has_ended = True
             yield self._output(request, [], FinishReason.STOP, None, num_output_tokens)
+        except (asyncio.CancelledError, GeneratorExit):
+            # Whoever stops listening before the end has aborted, like with the engine's streams.
+            if not has_ended:
+                self.abort(request.request_id)
+            raise
         finally:
             self.active.pop(request.request_id, None)
 

@@ -82,7 +82,14 @@ async def _encode(body: CompletionBody, model: Model, services: Services) -> lis
     prompts = []
     for index, prompt in enumerate(given):
         if isinstance(prompt, str):
-            prompts.append(await encode_off_loop(model.codec, prompt))
+            prompts.append(
+                await encode_off_loop(
+                    model.codec,
+                    prompt,
+                    with_start_token=body.add_special_tokens is not False,
+                    with_special_tokens=not body.split_special_tokens,
+                )
+            )
         else:
             check_token_ids(prompt, model.codec.vocab_size, "prompt" if is_single else f"prompt[{index}]")
             text = model.codec.decode(prompt, skip_special_tokens=False) if body.echo else ""

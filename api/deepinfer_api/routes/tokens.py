@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from deepinfer_api.admission import read_body
-from deepinfer_api.codec import EncodedPrompt, encode_off_loop
+from deepinfer_api.codec import encode_off_loop
 from deepinfer_api.dependencies import ServicesDependency
 from deepinfer_api.errors import invalid_request
 from deepinfer_api.schemas.chat import ChatMessage
@@ -25,6 +25,7 @@ class TokenizeBody(RequestBody):
     prompt: str | None = None
     messages: Annotated[list[ChatMessage], Field(min_length=1)] | None = None
     add_special_tokens: bool | None = None
+    split_special_tokens: bool | None = None
     add_generation_prompt: bool | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     return_token_strs: bool | None = None
@@ -53,10 +54,13 @@ async def tokenize(request: Request, services: ServicesDependency) -> dict[str, 
             add_generation_prompt=body.add_generation_prompt is not False,
             continue_final_message=False,
         )
-    elif body.add_special_tokens is False:
-        encoded = EncodedPrompt(body.prompt or "", codec.encode_text(body.prompt or "", add_special_tokens=False))
     else:
-        encoded = await encode_off_loop(codec, body.prompt or "")
+        encoded = await encode_off_loop(
+            codec,
+            body.prompt or "",
+            with_start_token=body.add_special_tokens is not False,
+            with_special_tokens=not body.split_special_tokens,
+        )
     token_ids = list(encoded.token_ids)
     answer: dict[str, Any] = {
         "count": len(token_ids),

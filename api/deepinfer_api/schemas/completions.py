@@ -18,7 +18,11 @@ WITHOUT_EFFECT = ("user", "metadata")
 
 
 class CompletionBody(SamplingBody):
-    """POST /v1/completions."""
+    """POST /v1/completions.
+
+    A text prompt is taken as written by a program: spellings of special tokens are those tokens, unless
+    `split_special_tokens` is true; the model's start token is put first, unless `add_special_tokens` is false.
+    """
 
     prompt: Any = None
     echo: bool | None = None
@@ -27,6 +31,8 @@ class CompletionBody(SamplingBody):
     best_of: int | None = None
     max_completion_tokens: int | None = None
     response_format: Any = None
+    add_special_tokens: bool | None = None
+    split_special_tokens: bool | None = None
 
     def check(self) -> None:
         """Raise ApiError (400) for what is not served, by the field's name."""

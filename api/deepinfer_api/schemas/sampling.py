@@ -172,7 +172,7 @@ class SamplingBody(RequestBody):
                 raise invalid_request(f"bad_words[{index}] must not be empty", f"bad_words[{index}]")
             # A word may stand at the start of the text or after a space; byte-level vocabularies spell these apart.
             for spelling in (word, " " + word.lstrip()):
-                words.add(tuple(codec.encode_text(spelling, add_special_tokens=False)))
+                words.add(tuple(codec.encode_prompt(spelling, with_start_token=False, with_special_tokens=False)))
         return tuple(sorted(words))
 
 
