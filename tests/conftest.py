@@ -41,10 +41,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests marked `gpu` where there is no CUDA device."""
-    if NUM_CUDA_DEVICES:
+    """Skip tests marked `gpu` where there is no CUDA device, or where kernels are interpreted instead of compiled."""
+    if NUM_CUDA_DEVICES == 0:
+        reason = "needs a CUDA device, and this machine has none"
+    elif os.environ.get("TRITON_INTERPRET") == "1":
+        reason = "needs compiled kernels, but TRITON_INTERPRET=1 is set"
+    else:
         return
-    skip = pytest.mark.skip(reason="needs a CUDA device, and this machine has none")
+    skip = pytest.mark.skip(reason=reason)
     for item in items:
         if item.get_closest_marker("gpu"):
             item.add_marker(skip)
@@ -77,7 +81,7 @@ def _is_loopback(host: object) -> bool:
 
 
 @pytest.fixture(scope="session")
-def _forbidden_hosts() -> Iterator[list[str]]:
+def forbidden_hosts() -> Iterator[list[str]]:
     """Let connections and name look-ups leave this machine in no test; returns the list of attempts."""
     attempts: list[str] = []
 
@@ -111,9 +115,9 @@ def _forbidden_hosts() -> Iterator[list[str]]:
 
 
 @pytest.fixture(autouse=True)
-def _no_network(_forbidden_hosts: list[str]) -> Iterator[None]:
+def _no_network(forbidden_hosts: list[str]) -> Iterator[None]:
     """Fail a test that reached for another machine, also where its code swallowed the error."""
-    _forbidden_hosts.clear()
+    forbidden_hosts.clear()
     yield
-    if _forbidden_hosts:
-        pytest.fail(f"reached for other machines: {', '.join(sorted(set(_forbidden_hosts)))}")
+    if forbidden_hosts:
+        pytest.fail(f"reached for other machines: {', '.join(sorted(set(forbidden_hosts)))}")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 
 from deepinfer_kernels.arguments import check_tensor
-from deepinfer_kernels.jit import Pointer, Scalar, jit, tl
+from deepinfer_kernels.jit import jit, tl
 from deepinfer_kernels.launch import device_guard, row_config
 from deepinfer_kernels.rms_norm import MAX_WIDTH, check_norm_arguments, rms_norm_ref
 
@@ -27,14 +27,14 @@ def add_and_rms_norm_ref(x: torch.Tensor, residual: torch.Tensor, weight: torch.
 
 @jit
 def _add_and_rms_norm_kernel(
-    x_ptr: Pointer,
-    residual_ptr: Pointer,
-    weight_ptr: Pointer,
-    y_ptr: Pointer,
-    width: Scalar,
-    stride_xt: Scalar,
-    stride_rt: Scalar,
-    eps: Scalar,
+    x_ptr: tl.tensor,
+    residual_ptr: tl.tensor,
+    weight_ptr: tl.tensor,
+    y_ptr: tl.tensor,
+    width: tl.tensor,
+    stride_xt: tl.tensor,
+    stride_rt: tl.tensor,
+    eps: tl.tensor,
     BLOCK_D: tl.constexpr,
 ) -> None:
     row = tl.program_id(0).to(tl.int64)

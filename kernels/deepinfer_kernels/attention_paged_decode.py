@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import torch
 
-from deepinfer_kernels.jit import Pointer, Scalar, jit, tl
+from deepinfer_kernels.jit import jit, tl
 from deepinfer_kernels.launch import COMMON_OPTIONS, cdiv, device_guard, next_power_of_two
 
 MAX_SPLITS = 32
@@ -24,12 +24,12 @@ LOG2_E = 1.4426950408889634
 
 @jit
 def _plan_splits(
-    seq_len: Scalar,
-    window: Scalar,
+    seq_len: tl.tensor,
+    window: tl.tensor,
     BLOCK_N: tl.constexpr,
     MAX_SPLITS: tl.constexpr,
     MIN_SPLIT: tl.constexpr,
-) -> tuple[Scalar, Scalar, Scalar]:
+) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
     """Return the first visible position, the first position of split 0, and the length of a split."""
     first = tl.where(window > 0, tl.maximum(seq_len - window, 0), 0)
     origin = first // BLOCK_N * BLOCK_N
@@ -38,27 +38,46 @@ def _plan_splits(
 
 
 @jit
+def locate_keys(
+    table_row: tl.tensor,
+    start: tl.tensor,
+    inside: tl.tensor,
+    stride_cb: tl.tensor,
+    stride_cs: tl.tensor,
+    BLOCK_SIZE: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+) -> tl.tensor:
+    """Return the cache offsets of positions start .. start + BLOCK_N, where `start` is a multiple of BLOCK_N."""
+    if BLOCK_SIZE >= BLOCK_N:  # both are powers of two: the whole tile lies in one block
+        block_id = tl.load(table_row + start // BLOCK_SIZE).to(tl.int64)
+        return block_id * stride_cb + (start % BLOCK_SIZE + tl.arange(0, BLOCK_N)) * stride_cs
+    positions = start + tl.arange(0, BLOCK_N)
+    block_ids = tl.load(table_row + positions // BLOCK_SIZE, mask=inside, other=0).to(tl.int64)
+    return block_ids * stride_cb + (positions % BLOCK_SIZE) * stride_cs
+
+
+@jit
 def _attention_paged_decode_kernel(
-    q_ptr: Pointer,
-    k_cache_ptr: Pointer,
-    v_cache_ptr: Pointer,
-    block_table_ptr: Pointer,
-    seq_lens_ptr: Pointer,
-    cu_seqlens_q_ptr: Pointer,
-    out_ptr: Pointer,
-    partial_ptr: Pointer,
-    lse_ptr: Pointer,
-    scale_log2: Scalar,
-    window: Scalar,
-    num_qo_heads: Scalar,
-    head_dim: Scalar,
-    num_splits: Scalar,
-    stride_qt: Scalar,
-    stride_qh: Scalar,
-    stride_cb: Scalar,
-    stride_cs: Scalar,
-    stride_ch: Scalar,
-    stride_br: Scalar,
+    q_ptr: tl.tensor,
+    k_cache_ptr: tl.tensor,
+    v_cache_ptr: tl.tensor,
+    block_table_ptr: tl.tensor,
+    seq_lens_ptr: tl.tensor,
+    cu_seqlens_q_ptr: tl.tensor,
+    out_ptr: tl.tensor,
+    partial_ptr: tl.tensor,
+    lse_ptr: tl.tensor,
+    scale_log2: tl.tensor,
+    window: tl.tensor,
+    num_qo_heads: tl.tensor,
+    head_dim: tl.tensor,
+    num_splits: tl.tensor,
+    stride_qt: tl.tensor,
+    stride_qh: tl.tensor,
+    stride_cb: tl.tensor,
+    stride_cs: tl.tensor,
+    stride_ch: tl.tensor,
+    stride_br: tl.tensor,
     GROUP: tl.constexpr,
     BLOCK_SIZE: tl.constexpr,
     BLOCK_H: tl.constexpr,
@@ -89,14 +108,14 @@ def _attention_paged_decode_kernel(
         mask=is_head[:, None] & is_column[None, :],
         other=0.0,
     )
+    table_row = block_table_ptr + request * stride_br
     peak = tl.full((BLOCK_H,), float("-inf"), tl.float32)
     total = tl.zeros((BLOCK_H,), tl.float32)
     acc = tl.zeros((BLOCK_H, BLOCK_D), tl.float32)
     for start in range(begin, end, BLOCK_N):
         positions = start + tl.arange(0, BLOCK_N)
         inside = positions < end
-        block_ids = tl.load(block_table_ptr + request * stride_br + positions // BLOCK_SIZE, mask=inside, other=0)
-        keys = block_ids.to(tl.int64) * stride_cb + (positions % BLOCK_SIZE) * stride_cs + kv_head * stride_ch
+        keys = locate_keys(table_row, start, inside, stride_cb, stride_cs, BLOCK_SIZE, BLOCK_N) + kv_head * stride_ch
         k = tl.load(
             k_cache_ptr + keys[None, :] + columns[:, None], mask=inside[None, :] & is_column[:, None], other=0.0
         )
@@ -126,15 +145,15 @@ def _attention_paged_decode_kernel(
 
 @jit
 def _attention_paged_combine_kernel(
-    partial_ptr: Pointer,
-    lse_ptr: Pointer,
-    seq_lens_ptr: Pointer,
-    cu_seqlens_q_ptr: Pointer,
-    out_ptr: Pointer,
-    window: Scalar,
-    num_qo_heads: Scalar,
-    head_dim: Scalar,
-    num_splits: Scalar,
+    partial_ptr: tl.tensor,
+    lse_ptr: tl.tensor,
+    seq_lens_ptr: tl.tensor,
+    cu_seqlens_q_ptr: tl.tensor,
+    out_ptr: tl.tensor,
+    window: tl.tensor,
+    num_qo_heads: tl.tensor,
+    head_dim: tl.tensor,
+    num_splits: tl.tensor,
     BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr,
     MAX_SPLITS: tl.constexpr,
@@ -203,7 +222,7 @@ def attention_paged_decode(
             q.stride(0), q.stride(1), *k_cache.stride()[:3], block_table.stride(0),
             GROUP=group, BLOCK_SIZE=block_size, BLOCK_H=max(next_power_of_two(group), 16), BLOCK_N=block_n,
             BLOCK_D=block_d, MAX_SPLITS=MAX_SPLITS, MIN_SPLIT=MIN_SPLIT_TOKENS, IS_SINGLE_SPLIT=is_single,
-            num_warps=4, num_stages=2, **COMMON_OPTIONS,
+            num_warps=4, num_stages=3, **COMMON_OPTIONS,
         )  # fmt: skip
         if not is_single:
             _attention_paged_combine_kernel[(num_requests, num_qo_heads)](

@@ -9,43 +9,44 @@ Bytes moved: q and out once, K and V of the visible positions once per tile of q
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
-from deepinfer_kernels.attention_paged_decode import LOG2_E
-from deepinfer_kernels.jit import Pointer, Scalar, Tile, jit, tl
+from deepinfer_kernels.attention_paged_decode import LOG2_E, locate_keys
+from deepinfer_kernels.jit import jit, tl
 from deepinfer_kernels.launch import COMMON_OPTIONS, cdiv, device_guard, next_power_of_two
 
 
 @jit
 def _attend_to_tile(
-    q: Tile,
-    acc: Tile,
-    peak: Tile,
-    total: Tile,
-    start: Scalar,
-    end: Scalar,
-    query_positions: Tile,
-    window: Scalar,
-    k_cache_ptr: Pointer,
-    v_cache_ptr: Pointer,
-    table_row: Pointer,
-    head_offset: Scalar,
-    scale_log2: Scalar,
-    head_dim: Scalar,
-    stride_cb: Scalar,
-    stride_cs: Scalar,
+    q: tl.tensor,
+    acc: tl.tensor,
+    peak: tl.tensor,
+    total: tl.tensor,
+    start: tl.tensor,
+    end: tl.tensor,
+    query_positions: tl.tensor,
+    window: tl.tensor,
+    k_cache_ptr: tl.tensor,
+    v_cache_ptr: tl.tensor,
+    table_row: tl.tensor,
+    head_offset: tl.tensor,
+    scale_log2: tl.tensor,
+    head_dim: tl.tensor,
+    stride_cb: tl.tensor,
+    stride_cs: tl.tensor,
     BLOCK_SIZE: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr,
     IS_MASKED: tl.constexpr,
-) -> tuple[Tile, Tile, Tile]:
+) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
     """One step of the online softmax over keys start .. start + BLOCK_N; returns the new acc, peak and total."""
     positions = start + tl.arange(0, BLOCK_N)
     columns = tl.arange(0, BLOCK_D)
     inside = positions < end
     is_column = columns < head_dim
-    block_ids = tl.load(table_row + positions // BLOCK_SIZE, mask=inside, other=0).to(tl.int64)
-    keys = block_ids * stride_cb + (positions % BLOCK_SIZE) * stride_cs + head_offset
+    keys = locate_keys(table_row, start, inside, stride_cb, stride_cs, BLOCK_SIZE, BLOCK_N) + head_offset
     k = tl.load(k_cache_ptr + keys[None, :] + columns[:, None], mask=inside[None, :] & is_column[:, None], other=0.0)
     scores = tl.dot(q, k.to(q.dtype), input_precision="ieee") * scale_log2
     if IS_MASKED:
@@ -65,23 +66,23 @@ def _attend_to_tile(
 
 @jit
 def _attention_paged_prefill_kernel(
-    q_ptr: Pointer,
-    k_cache_ptr: Pointer,
-    v_cache_ptr: Pointer,
-    block_table_ptr: Pointer,
-    seq_lens_ptr: Pointer,
-    cu_seqlens_q_ptr: Pointer,
-    out_ptr: Pointer,
-    scale_log2: Scalar,
-    window: Scalar,
-    num_qo_heads: Scalar,
-    head_dim: Scalar,
-    stride_qt: Scalar,
-    stride_qh: Scalar,
-    stride_cb: Scalar,
-    stride_cs: Scalar,
-    stride_ch: Scalar,
-    stride_br: Scalar,
+    q_ptr: tl.tensor,
+    k_cache_ptr: tl.tensor,
+    v_cache_ptr: tl.tensor,
+    block_table_ptr: tl.tensor,
+    seq_lens_ptr: tl.tensor,
+    cu_seqlens_q_ptr: tl.tensor,
+    out_ptr: tl.tensor,
+    scale_log2: tl.tensor,
+    window: tl.tensor,
+    num_qo_heads: tl.tensor,
+    head_dim: tl.tensor,
+    stride_qt: tl.tensor,
+    stride_qh: tl.tensor,
+    stride_cb: tl.tensor,
+    stride_cs: tl.tensor,
+    stride_ch: tl.tensor,
+    stride_br: tl.tensor,
     GROUP: tl.constexpr,
     BLOCK_SIZE: tl.constexpr,
     BLOCK_M: tl.constexpr,
@@ -155,19 +156,30 @@ def attention_paged_prefill(
     num_qo_heads, head_dim = q.shape[1:]
     block_size, num_kv_heads = k_cache.shape[1:3]
     group = num_qo_heads // num_kv_heads
-    block_m, block_n = prefill_tile(q.dtype, head_dim)
+    tile = prefill_tile(q.dtype, head_dim)
     with device_guard(q):
-        _attention_paged_prefill_kernel[(cdiv(max_seqlen_q * group, block_m), num_kv_heads, block_table.shape[0])](
+        _attention_paged_prefill_kernel[(cdiv(max_seqlen_q * group, tile.block_m), num_kv_heads, block_table.shape[0])](
             q, k_cache, v_cache, block_table, seq_lens, cu_seqlens_q, out,
             softmax_scale * LOG2_E, window, num_qo_heads, head_dim,
             q.stride(0), q.stride(1), *k_cache.stride()[:3], block_table.stride(0),
-            GROUP=group, BLOCK_SIZE=block_size, BLOCK_M=block_m, BLOCK_N=block_n,
-            BLOCK_D=max(next_power_of_two(head_dim), 16), num_warps=4, num_stages=2, **COMMON_OPTIONS,
+            GROUP=group, BLOCK_SIZE=block_size, BLOCK_M=tile.block_m, BLOCK_N=tile.block_n,
+            BLOCK_D=max(next_power_of_two(head_dim), 16), num_warps=tile.num_warps, num_stages=2, **COMMON_OPTIONS,
         )  # fmt: skip
 
 
-def prefill_tile(dtype: torch.dtype, head_dim: int) -> tuple[int, int]:
-    """Return rows and keys of a tile; float32 and wide heads take smaller ones to stay in registers."""
-    if dtype == torch.float32 or head_dim > 128:
-        return 32, 32
-    return 64, 64
+@dataclass(frozen=True, slots=True)
+class PrefillTile:
+    """Rows, keys and warps of one program."""
+
+    block_m: int
+    block_n: int
+    num_warps: int
+
+
+def prefill_tile(dtype: torch.dtype, head_dim: int) -> PrefillTile:
+    """Return the tile of a dtype and head size: the largest that compiles without spills from sm_80 on."""
+    if dtype == torch.float32:
+        return PrefillTile(32, 16, 8)
+    if head_dim > 128:
+        return PrefillTile(32, 32, 8)
+    return PrefillTile(64, 64, 4 if head_dim <= 64 else 8)

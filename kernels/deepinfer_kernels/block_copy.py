@@ -13,7 +13,7 @@ import torch
 
 from deepinfer_kernels.arguments import FLOAT_DTYPES, INDEX_DTYPES, check_tensor
 from deepinfer_kernels.errors import KernelArgumentError
-from deepinfer_kernels.jit import Pointer, Scalar, jit, tl
+from deepinfer_kernels.jit import jit, tl
 from deepinfer_kernels.launch import COMMON_OPTIONS, cdiv, device_guard
 
 ELEMENTS_PER_PROGRAM = 4096
@@ -32,12 +32,12 @@ def block_copy_ref(k_cache: torch.Tensor, v_cache: torch.Tensor, pairs: torch.Te
 
 @jit
 def _block_copy_kernel(
-    k_cache_ptr: Pointer,
-    v_cache_ptr: Pointer,
-    pairs_ptr: Pointer,
-    num_blocks: Scalar,
-    block_elements: Scalar,
-    stride_cb: Scalar,
+    k_cache_ptr: tl.tensor,
+    v_cache_ptr: tl.tensor,
+    pairs_ptr: tl.tensor,
+    num_blocks: tl.tensor,
+    block_elements: tl.tensor,
+    stride_cb: tl.tensor,
     BLOCK_E: tl.constexpr,
 ) -> None:
     pair = tl.program_id(0).to(tl.int64)

@@ -16,11 +16,6 @@ import torch
 
 from deepinfer_kernels.errors import KernelUnavailableError
 
-# Kernel parameters are opaque to type checkers; these names say which kind a parameter is.
-Pointer = Any
-Scalar = Any
-Tile = Any
-
 
 class _UnavailableKernel:
     """Takes the place of a compiled kernel; `kernel[grid](...)` raises KernelUnavailableError."""
@@ -80,4 +75,4 @@ else:
         tl = _LanguageStandIn
         jit = _stand_in_jit(_reason)
 
-__all__ = ["HAS_TRITON", "Pointer", "Scalar", "Tile", "jit", "tl"]
+__all__ = ["HAS_TRITON", "jit", "tl"]

@@ -14,7 +14,7 @@ import torch
 
 from deepinfer_kernels.arguments import FLOAT_DTYPES, check_positive, check_tensor
 from deepinfer_kernels.errors import KernelArgumentError
-from deepinfer_kernels.jit import Pointer, Scalar, jit, tl
+from deepinfer_kernels.jit import jit, tl
 from deepinfer_kernels.launch import device_guard, row_config
 
 MAX_WIDTH = 32768
@@ -29,14 +29,14 @@ def rms_norm_ref(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Ten
 
 @jit
 def _rms_norm_kernel(
-    x_ptr: Pointer,
-    weight_ptr: Pointer,
-    y_ptr: Pointer,
-    num_heads: Scalar,
-    width: Scalar,
-    stride_xt: Scalar,
-    stride_xh: Scalar,
-    eps: Scalar,
+    x_ptr: tl.tensor,
+    weight_ptr: tl.tensor,
+    y_ptr: tl.tensor,
+    num_heads: tl.tensor,
+    width: tl.tensor,
+    stride_xt: tl.tensor,
+    stride_xh: tl.tensor,
+    eps: tl.tensor,
     BLOCK_D: tl.constexpr,
 ) -> None:
     row = tl.program_id(0).to(tl.int64)

@@ -13,7 +13,7 @@ import torch
 
 from deepinfer_kernels.arguments import FLOAT_DTYPES, check_tensor
 from deepinfer_kernels.errors import KernelArgumentError
-from deepinfer_kernels.jit import Pointer, Scalar, jit, tl
+from deepinfer_kernels.jit import jit, tl
 from deepinfer_kernels.launch import device_guard, row_config
 
 
@@ -29,10 +29,10 @@ def sample_greedy_ref(logits: torch.Tensor) -> torch.Tensor:
 
 @jit
 def _sample_greedy_kernel(
-    logits_ptr: Pointer,
-    ids_ptr: Pointer,
-    vocab_size: Scalar,
-    stride_lt: Scalar,
+    logits_ptr: tl.tensor,
+    ids_ptr: tl.tensor,
+    vocab_size: tl.tensor,
+    stride_lt: tl.tensor,
     BLOCK_V: tl.constexpr,
 ) -> None:
     row = tl.program_id(0).to(tl.int64)

@@ -23,7 +23,7 @@ from __future__ import annotations
 import torch
 
 from deepinfer_kernels.arguments import check_tensor
-from deepinfer_kernels.jit import Pointer, Scalar, Tile, jit, tl
+from deepinfer_kernels.jit import jit, tl
 from deepinfer_kernels.launch import UNFUSED_OPTIONS, device_guard
 from deepinfer_kernels.sample_greedy import check_logits
 
@@ -83,14 +83,14 @@ def _log(x: torch.Tensor) -> torch.Tensor:
 
 
 @jit
-def _mix_kernel(z: Tile, MULTIPLIER_1: tl.constexpr, MULTIPLIER_2: tl.constexpr) -> Tile:
+def _mix_tile(z: tl.tensor, MULTIPLIER_1: tl.constexpr, MULTIPLIER_2: tl.constexpr) -> tl.tensor:
     z = (z ^ (z >> 30)) * MULTIPLIER_1
     z = (z ^ (z >> 27)) * MULTIPLIER_2
     return z ^ (z >> 31)
 
 
 @jit
-def _log_kernel(x: Tile, LN_2: tl.constexpr, SQRT_HALF: tl.constexpr, NUM_TERMS: tl.constexpr) -> Tile:
+def _log_tile(x: tl.tensor, LN_2: tl.constexpr, SQRT_HALF: tl.constexpr, NUM_TERMS: tl.constexpr) -> tl.tensor:
     """Logarithm of positive normal float64 numbers."""
     bits = x.to(tl.uint64, bitcast=True)
     exponent = (bits >> 52).to(tl.int32) - 1022
@@ -107,13 +107,13 @@ def _log_kernel(x: Tile, LN_2: tl.constexpr, SQRT_HALF: tl.constexpr, NUM_TERMS:
 
 @jit
 def _sample_gumbel_kernel(
-    logits_ptr: Pointer,
-    temperature_ptr: Pointer,
-    seeds_ptr: Pointer,
-    positions_ptr: Pointer,
-    ids_ptr: Pointer,
-    vocab_size: Scalar,
-    stride_lt: Scalar,
+    logits_ptr: tl.tensor,
+    temperature_ptr: tl.tensor,
+    seeds_ptr: tl.tensor,
+    positions_ptr: tl.tensor,
+    ids_ptr: tl.tensor,
+    vocab_size: tl.tensor,
+    stride_lt: tl.tensor,
     GOLDEN: tl.constexpr,
     MULTIPLIER_1: tl.constexpr,
     MULTIPLIER_2: tl.constexpr,
@@ -131,8 +131,8 @@ def _sample_gumbel_kernel(
     golden = tl.full((), GOLDEN, tl.uint64)
     seed = tl.load(seeds_ptr + row).to(tl.uint64)
     position = tl.load(positions_ptr + row).to(tl.uint64)
-    key = _mix_kernel(seed + golden, MULTIPLIER_1, MULTIPLIER_2) + golden * (position + 1)
-    key = _mix_kernel(key, MULTIPLIER_1, MULTIPLIER_2)
+    key = _mix_tile(seed + golden, MULTIPLIER_1, MULTIPLIER_2) + golden * (position + 1)
+    key = _mix_tile(key, MULTIPLIER_1, MULTIPLIER_2)
 
     largest = tl.full((BLOCK_V,), float("-inf"), tl.float32)
     num_bad = tl.zeros((BLOCK_V,), tl.int32)
@@ -149,9 +149,9 @@ def _sample_gumbel_kernel(
     for start in range(0, vocab_size, BLOCK_V):
         ids = start + lanes
         x = tl.load(row_ptr + ids, mask=ids < vocab_size, other=float("-inf")).to(tl.float64)
-        h = _mix_kernel(key + golden * (ids.to(tl.uint64) + 1), MULTIPLIER_1, MULTIPLIER_2)
+        h = _mix_tile(key + golden * (ids.to(tl.uint64) + 1), MULTIPLIER_1, MULTIPLIER_2)
         uniform = ((h >> 12).to(tl.float64) + 0.5) * 2.220446049250313e-16
-        noise = -_log_kernel(-_log_kernel(uniform, LN_2, SQRT_HALF, NUM_TERMS), LN_2, SQRT_HALF, NUM_TERMS)
+        noise = -_log_tile(-_log_tile(uniform, LN_2, SQRT_HALF, NUM_TERMS), LN_2, SQRT_HALF, NUM_TERMS)
         scores = (x - base) / divisor + tl.where(is_greedy, 0.0, noise)
         is_better = scores > best_scores
         best_scores = tl.where(is_better, scores, best_scores)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 
 from deepinfer_kernels.arguments import FLOAT_DTYPES, INDEX_DTYPES, check_tensor
-from deepinfer_kernels.jit import Pointer, Scalar, jit, tl
+from deepinfer_kernels.jit import jit, tl
 from deepinfer_kernels.launch import device_guard, row_config
 from deepinfer_kernels.sample_greedy import check_logits
 
@@ -28,12 +28,12 @@ def sample_logprobs_ref(logits: torch.Tensor, token_ids: torch.Tensor) -> tuple[
 
 @jit
 def _sample_logprobs_kernel(
-    logits_ptr: Pointer,
-    token_ids_ptr: Pointer,
-    logprobs_ptr: Pointer,
-    ranks_ptr: Pointer,
-    vocab_size: Scalar,
-    stride_lt: Scalar,
+    logits_ptr: tl.tensor,
+    token_ids_ptr: tl.tensor,
+    logprobs_ptr: tl.tensor,
+    ranks_ptr: tl.tensor,
+    vocab_size: tl.tensor,
+    stride_lt: tl.tensor,
     BLOCK_V: tl.constexpr,
 ) -> None:
     row = tl.program_id(0).to(tl.int64)

@@ -18,7 +18,7 @@ import torch
 
 from deepinfer_kernels.arguments import check_tensor
 from deepinfer_kernels.errors import KernelArgumentError
-from deepinfer_kernels.jit import Pointer, Scalar, jit, tl
+from deepinfer_kernels.jit import jit, tl
 from deepinfer_kernels.launch import UNFUSED_OPTIONS, cdiv, device_guard
 from deepinfer_kernels.sample_greedy import check_logits
 
@@ -51,18 +51,18 @@ def sample_penalties_ref(
 
 @jit
 def _sample_penalties_kernel(
-    logits_ptr: Pointer,
-    rows_ptr: Pointer,
-    token_ids_ptr: Pointer,
-    output_counts_ptr: Pointer,
-    biases_ptr: Pointer,
-    repetition_ptr: Pointer,
-    frequency_ptr: Pointer,
-    presence_ptr: Pointer,
-    num_entries: Scalar,
-    num_rows: Scalar,
-    vocab_size: Scalar,
-    stride_lt: Scalar,
+    logits_ptr: tl.tensor,
+    rows_ptr: tl.tensor,
+    token_ids_ptr: tl.tensor,
+    output_counts_ptr: tl.tensor,
+    biases_ptr: tl.tensor,
+    repetition_ptr: tl.tensor,
+    frequency_ptr: tl.tensor,
+    presence_ptr: tl.tensor,
+    num_entries: tl.tensor,
+    num_rows: tl.tensor,
+    vocab_size: tl.tensor,
+    stride_lt: tl.tensor,
     BLOCK_E: tl.constexpr,
 ) -> None:
     entries = tl.program_id(0).to(tl.int64) * BLOCK_E + tl.arange(0, BLOCK_E)

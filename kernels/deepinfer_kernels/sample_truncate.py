@@ -20,7 +20,7 @@ from __future__ import annotations
 import torch
 
 from deepinfer_kernels.arguments import check_tensor
-from deepinfer_kernels.jit import Pointer, Scalar, Tile, jit, tl
+from deepinfer_kernels.jit import jit, tl
 from deepinfer_kernels.launch import COMMON_OPTIONS, device_guard
 from deepinfer_kernels.sample_greedy import check_logits
 
@@ -53,7 +53,7 @@ def sample_truncate_ref(
 
 
 @jit
-def _load_keys(row_ptr: Pointer, ids: Tile, vocab_size: Scalar) -> tuple[Tile, Tile]:
+def _load_keys(row_ptr: tl.tensor, ids: tl.tensor, vocab_size: tl.tensor) -> tuple[tl.tensor, tl.tensor]:
     """Return logits and their keys, uint32 that keep the order; -0.0 counts as 0.0; key 0 behind the vocabulary."""
     x = tl.load(row_ptr + ids, mask=ids < vocab_size, other=float("-inf"))
     bits = (x + 0.0).to(tl.uint32, bitcast=True)
@@ -63,16 +63,16 @@ def _load_keys(row_ptr: Pointer, ids: Tile, vocab_size: Scalar) -> tuple[Tile, T
 
 @jit
 def _search(
-    row_ptr: Pointer,
-    vocab_size: Scalar,
-    best: Scalar,
-    rate: Scalar,
-    floor: Scalar,
-    target: Scalar,
+    row_ptr: tl.tensor,
+    vocab_size: tl.tensor,
+    best: tl.tensor,
+    rate: tl.tensor,
+    floor: tl.tensor,
+    target: tl.tensor,
     IS_COUNT: tl.constexpr,
     BLOCK_V: tl.constexpr,
     RADIX_BITS: tl.constexpr,
-) -> Scalar:
+) -> tl.tensor:
     """Return the largest key t such that the tokens with key >= t weigh at least `target` together (0 if none do).
 
     A token weighs 1 (IS_COUNT) or exp((x - best) * rate) if its key is at least `floor`, else nothing.
@@ -95,13 +95,13 @@ def _search(
 
 @jit
 def _weigh_around(
-    row_ptr: Pointer,
-    vocab_size: Scalar,
-    best: Scalar,
-    rate: Scalar,
-    key: Scalar,
+    row_ptr: tl.tensor,
+    vocab_size: tl.tensor,
+    best: tl.tensor,
+    rate: tl.tensor,
+    key: tl.tensor,
     BLOCK_V: tl.constexpr,
-) -> tuple[Scalar, Scalar, Scalar]:
+) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
     """Return how many tokens lie above `key`, the sum of their weights exp((x - best) * rate), and the key's weight."""
     num_above = tl.zeros((BLOCK_V,), tl.float32)
     sum_above = tl.zeros((BLOCK_V,), tl.float32)
@@ -117,13 +117,13 @@ def _weigh_around(
 
 @jit
 def _sample_truncate_kernel(
-    logits_ptr: Pointer,
-    temperature_ptr: Pointer,
-    top_k_ptr: Pointer,
-    top_p_ptr: Pointer,
-    min_p_ptr: Pointer,
-    vocab_size: Scalar,
-    stride_lt: Scalar,
+    logits_ptr: tl.tensor,
+    temperature_ptr: tl.tensor,
+    top_k_ptr: tl.tensor,
+    top_p_ptr: tl.tensor,
+    min_p_ptr: tl.tensor,
+    vocab_size: tl.tensor,
+    stride_lt: tl.tensor,
     BLOCK_V: tl.constexpr,
     RADIX_BITS: tl.constexpr,
 ) -> None:

@@ -13,7 +13,7 @@ import torch
 
 from deepinfer_kernels.arguments import FLOAT_DTYPES, check_tensor
 from deepinfer_kernels.errors import KernelArgumentError
-from deepinfer_kernels.jit import Pointer, Scalar, jit, tl
+from deepinfer_kernels.jit import jit, tl
 from deepinfer_kernels.launch import cdiv, device_guard, row_config
 
 
@@ -25,10 +25,10 @@ def silu_and_mul_ref(gate_up: torch.Tensor) -> torch.Tensor:
 
 @jit
 def _silu_and_mul_kernel(
-    gate_up_ptr: Pointer,
-    y_ptr: Pointer,
-    width: Scalar,
-    stride_gt: Scalar,
+    gate_up_ptr: tl.tensor,
+    y_ptr: tl.tensor,
+    width: tl.tensor,
+    stride_gt: tl.tensor,
     BLOCK_I: tl.constexpr,
 ) -> None:
     row = tl.program_id(0).to(tl.int64)

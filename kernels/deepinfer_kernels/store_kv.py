@@ -14,7 +14,7 @@ import torch
 
 from deepinfer_kernels.arguments import FLOAT_DTYPES, INDEX_DTYPES, check_tensor
 from deepinfer_kernels.errors import KernelArgumentError
-from deepinfer_kernels.jit import Pointer, Scalar, jit, tl
+from deepinfer_kernels.jit import jit, tl
 from deepinfer_kernels.launch import COMMON_OPTIONS, device_guard, next_power_of_two
 
 
@@ -44,22 +44,22 @@ def store_kv_ref(
 
 @jit
 def _store_kv_kernel(
-    k_ptr: Pointer,
-    v_ptr: Pointer,
-    k_cache_ptr: Pointer,
-    v_cache_ptr: Pointer,
-    slot_mapping_ptr: Pointer,
-    num_slots: Scalar,
-    block_size: Scalar,
-    num_kv_heads: Scalar,
-    head_dim: Scalar,
-    stride_kt: Scalar,
-    stride_kh: Scalar,
-    stride_vt: Scalar,
-    stride_vh: Scalar,
-    stride_cb: Scalar,
-    stride_cs: Scalar,
-    stride_ch: Scalar,
+    k_ptr: tl.tensor,
+    v_ptr: tl.tensor,
+    k_cache_ptr: tl.tensor,
+    v_cache_ptr: tl.tensor,
+    slot_mapping_ptr: tl.tensor,
+    num_slots: tl.tensor,
+    block_size: tl.tensor,
+    num_kv_heads: tl.tensor,
+    head_dim: tl.tensor,
+    stride_kt: tl.tensor,
+    stride_kh: tl.tensor,
+    stride_vt: tl.tensor,
+    stride_vh: tl.tensor,
+    stride_cb: tl.tensor,
+    stride_cs: tl.tensor,
+    stride_ch: tl.tensor,
     BLOCK_H: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ) -> None:

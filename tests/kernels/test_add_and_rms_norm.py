@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from deepinfer_kernels.add_and_rms_norm import add_and_rms_norm, add_and_rms_norm_ref
 from deepinfer_kernels.errors import KernelArgumentError
 from deepinfer_kernels.rms_norm import rms_norm

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from deepinfer_kernels.attention_paged import attention_paged, attention_paged_ref
 from deepinfer_kernels.attention_paged_decode import MIN_SPLIT_TOKENS
 from deepinfer_kernels.errors import KernelArgumentError

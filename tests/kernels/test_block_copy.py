@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from deepinfer_kernels.block_copy import block_copy, block_copy_ref
 from deepinfer_kernels.errors import KernelArgumentError
 from deepinfer_kernels.testing.generators import make_normal

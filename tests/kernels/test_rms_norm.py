@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+
 from deepinfer_kernels.errors import KernelArgumentError
 from deepinfer_kernels.rms_norm import MAX_WIDTH, rms_norm, rms_norm_ref
 from deepinfer_kernels.testing.generators import make_normal, make_strided

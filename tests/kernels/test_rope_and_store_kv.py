@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from deepinfer_kernels.errors import KernelArgumentError
 from deepinfer_kernels.rope_and_store_kv import rope_and_store_kv, rope_and_store_kv_ref
 from deepinfer_kernels.testing.generators import make_generator, make_normal, make_strided

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from deepinfer_kernels.errors import KernelArgumentError
 from deepinfer_kernels.sample_greedy import sample_greedy, sample_greedy_ref
 from deepinfer_kernels.testing.generators import make_normal, make_strided
@@ -44,5 +45,5 @@ def test_rows_without_a_choice():
     "logits", [torch.zeros(4), torch.zeros(2, 0), torch.zeros(2, 4, dtype=torch.int64), torch.zeros(4, 2).t()]
 )
 def test_argument_errors(logits):
-    with pytest.raises(KernelArgumentError, match="^logits must be "):
+    with pytest.raises(KernelArgumentError, match=r"^logits must be "):
         sample_greedy(logits)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+
+from deepinfer.sampling.random import compute_key, compute_noise, make_counters
 from deepinfer_kernels.errors import KernelArgumentError
 from deepinfer_kernels.sample_gumbel import sample_gumbel, sample_gumbel_ref
 from deepinfer_kernels.testing.generators import make_normal, make_strided
 from deepinfer_kernels.testing.numeric import assert_identical
-
-from deepinfer.sampling.random import compute_key, compute_noise, make_counters
 
 INF, NAN = float("inf"), float("nan")
 SEEDS = [0, 1, 2**63 - 1, 2**63, 2**64 - 1, 123456789]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from deepinfer_kernels.errors import KernelArgumentError
 from deepinfer_kernels.sample_logprobs import sample_logprobs, sample_logprobs_ref
 from deepinfer_kernels.testing.generators import make_generator, make_normal, make_strided

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+
 from deepinfer_kernels.errors import KernelArgumentError
 from deepinfer_kernels.sample_penalties import sample_penalties, sample_penalties_ref
 from deepinfer_kernels.testing.generators import make_generator, make_normal

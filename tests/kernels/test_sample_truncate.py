@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+
 from deepinfer_kernels.errors import KernelArgumentError
 from deepinfer_kernels.sample_truncate import sample_truncate, sample_truncate_ref
 from deepinfer_kernels.testing.generators import make_normal, make_strided

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from deepinfer_kernels.errors import KernelArgumentError
 from deepinfer_kernels.silu_and_mul import silu_and_mul, silu_and_mul_ref
 from deepinfer_kernels.testing.generators import make_normal, make_strided
@@ -47,5 +48,5 @@ def test_large_gates_do_not_overflow():
     [torch.zeros(4), torch.zeros(2, 5), torch.zeros(2, 0), torch.zeros(2, 4, dtype=torch.int64), torch.zeros(4, 2).t()],
 )
 def test_argument_errors(gate_up):
-    with pytest.raises(KernelArgumentError, match="^gate_up must be "):
+    with pytest.raises(KernelArgumentError, match=r"^gate_up must be "):
         silu_and_mul(gate_up)

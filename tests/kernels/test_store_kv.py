@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from deepinfer_kernels.errors import KernelArgumentError
 from deepinfer_kernels.store_kv import store_kv, store_kv_ref
 from deepinfer_kernels.testing.generators import make_generator, make_normal, make_strided
@@ -74,7 +75,7 @@ def test_slot_beyond_the_cache():
     k, v, k_cache, v_cache, _ = make_case(1, 2, 64)
     before = k_cache.clone()
     slots = torch.tensor([k_cache.shape[0] * k_cache.shape[1]])
-    with pytest.raises(KernelArgumentError, match="^slot_mapping must be below 48"):
+    with pytest.raises(KernelArgumentError, match=r"^slot_mapping must be below 48"):
         store_kv_ref(k, v, k_cache, v_cache, slots)
     store_kv(k, v, k_cache, v_cache, slots)
     assert_identical(k_cache, before)

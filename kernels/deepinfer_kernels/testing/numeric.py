@@ -12,6 +12,14 @@ TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
     torch.bfloat16: (1e-3, 2**-7),
 }
 
+# The same for operators whose matrix products round an operand: a probability is off by half a unit in the last
+# place, so an output by as much times the largest |v| (about 4 for normal values).
+DOT_TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
+    torch.float32: (4e-6, 4e-6),
+    torch.float16: (2e-3, 2e-3),
+    torch.bfloat16: (1e-2, 2**-7),
+}
+
 
 def assert_close(got: torch.Tensor, expected: torch.Tensor, *, dtype: torch.dtype | None = None) -> None:
     """Compare values within the tolerance of `dtype` (that of `expected` by default); NaNs must match.
