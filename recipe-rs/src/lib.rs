@@ -12,6 +12,8 @@ mod python;
 mod render;
 mod special_tokens;
 mod stream;
+mod text_stream;
+mod tokenizer;
 mod wire_constants;
 
 pub use conversation::{
@@ -20,9 +22,16 @@ pub use conversation::{
     ToolMessage,
 };
 pub use error::{Error, Result};
-pub use render::{DeepseekV4Renderer, DeepseekV41Renderer, RenderedPrompt};
+pub use render::{
+    ChatTemplateEncoding, ChatTemplateInput, DeepseekV4Renderer, DeepseekV41Renderer,
+    RenderedPrompt,
+};
 pub use special_tokens::{IMAGE_SPECIAL_TOKEN_ID, SYSTEM_PLACEHOLDER, SpecialToken, SpecialTokens};
 pub use stream::{
     InferenceChunk, InferenceFinishReason, OutputFormat, ParsingOptions, PromptUsage,
     ThinkingInitialStage, TokenLogprob,
 };
+pub use text_stream::{
+    StopMatch, StopMatcher, StreamDecoder, TextDelta, TextStream, TextStreamOptions,
+};
+pub use tokenizer::{AddedToken, GgufVocabulary, Tokenizer};

@@ -1,9 +1,13 @@
 //! The Python module `recipe_rs._native`.
 
+mod chat_template;
 mod conversation;
+mod error;
 mod image_source;
 mod render;
 mod special_tokens;
+mod text_stream;
+mod tokenizer;
 mod value;
 
 use pyo3::prelude::*;
@@ -12,7 +16,11 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    error::register(module)?;
     special_tokens::register(module)?;
+    tokenizer::register(module)?;
+    text_stream::register(module)?;
+    chat_template::register(module)?;
     image_source::register(module)?;
     conversation::register(module)?;
     render::register(module)

@@ -1,5 +1,6 @@
 //! From a conversation to the text of a prompt.
 
+mod chat_template;
 mod tool_section;
 mod v4;
 mod v41;
@@ -7,6 +8,7 @@ mod writer;
 
 use std::ops::Range;
 
+pub use chat_template::{ChatTemplateEncoding, ChatTemplateInput};
 pub use v4::DeepseekV4Renderer;
 pub use v41::DeepseekV41Renderer;
 
