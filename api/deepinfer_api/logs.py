@@ -6,13 +6,18 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from deepinfer_api.backends.base import BackendLoad
 from deepinfer_api.errors import STATUS_CLIENT_GONE, ApiError
 from deepinfer_api.exchange import Exchange
 from deepinfer_api.generation import Generation
+from deepinfer_api.telemetry import ServerMetrics
 
+WINDOW_SECONDS = 10.0
+
+activity_logger = logging.getLogger("deepinfer_api.activity")
 request_logger = logging.getLogger("deepinfer_api.requests")
 
 
@@ -57,6 +62,56 @@ def configure_logging(level: str, *, as_json: bool) -> None:
         logger.setLevel(level.upper())
     # uvicorn repeats at INFO what our own lines say.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+class ActivityLog:
+    """One line for each window in which the engine computed something; idle windows are silent.
+
+    Args:
+        metrics: where the engine's steps are counted.
+        backend_load: how many requests run and wait now.
+    """
+
+    def __init__(self, metrics: ServerMetrics, backend_load: Callable[[], BackendLoad]) -> None:
+        self._metrics = metrics
+        self._backend_load = backend_load
+        self._begin = time.monotonic()
+        self._seen = self._counts()
+
+    def _counts(self) -> tuple[int, int, int, int]:
+        metrics = self._metrics
+        return (
+            metrics.num_prefill_rows,
+            metrics.num_decode_rows,
+            metrics.num_prefix_cache_queries,
+            metrics.num_prefix_cache_hits,
+        )
+
+    def tick(self, now: float) -> None:
+        """Called about once a second while requests run; `now` is `time.monotonic()`."""
+        seconds = now - self._begin
+        if seconds < WINDOW_SECONDS:
+            return
+        counts = self._counts()
+        prefill, decode, queries, hits = (new - old for new, old in zip(counts, self._seen, strict=True))
+        self._begin, self._seen = now, counts
+        # After a pause the first tick ends a window that lasted for the whole pause.
+        if seconds > 2 * WINDOW_SECONDS or not prefill + decode:
+            return
+        load = self._backend_load()
+        activity_logger.info(
+            "activity",
+            extra={
+                "fields": {
+                    "running": load.num_running,
+                    "waiting": load.num_waiting,
+                    "prompt_tok_per_s": round(prefill / seconds, 1),
+                    "generation_tok_per_s": round(decode / seconds, 1),
+                    "kv_use": round(self._metrics.kv_cache_usage_ratio, 3),
+                    "hit_ratio": round(hits / queries, 3) if queries else None,
+                }
+            },
+        )
 
 
 def log_request_end(exchange: Exchange, generation: Generation, error: ApiError | None) -> None:

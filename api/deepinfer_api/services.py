@@ -6,9 +6,10 @@ import enum
 from dataclasses import dataclass, field
 
 from deepinfer_api.admission import Admission
-from deepinfer_api.backends.base import GenerationBackend
+from deepinfer_api.backends.base import BackendLoad, GenerationBackend
 from deepinfer_api.codec import Codec
 from deepinfer_api.errors import ApiError, unavailable
+from deepinfer_api.logs import ActivityLog
 from deepinfer_api.settings import ServerSettings
 from deepinfer_api.streaming import RunningAnswers
 from deepinfer_api.telemetry import PrometheusExposition, ServerMetrics
@@ -53,7 +54,7 @@ class Services:
     def __post_init__(self) -> None:
         """Build what depends on the settings."""
         self.admission = Admission(self.settings, self.metrics)
-        self.running = RunningAnswers(self.settings)
+        self.running = RunningAnswers(self.settings, ActivityLog(self.metrics, self.load).tick)
         self.exposition = PrometheusExposition(self.metrics)
 
     def attach(self, backend: GenerationBackend, codec: Codec, *, default_name: str = "model") -> None:
@@ -72,6 +73,10 @@ class Services:
     def is_dead(self) -> bool:
         """Whether the backend has failed for good."""
         return self._model is not None and self._model.backend.is_dead
+
+    def load(self) -> BackendLoad:
+        """How many requests run and wait in the engine; nothing while it loads."""
+        return self._model.backend.load() if self._model is not None else BackendLoad(0, 0)
 
     def loaded_model(self) -> Model:
         """The model, whatever the state.

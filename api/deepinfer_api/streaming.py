@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 
 from starlette.responses import Response
@@ -34,9 +34,15 @@ CLIENT_STUCK = ApiError(STATUS_CLIENT_GONE, "the client took nothing for too lon
 
 
 class RunningAnswers:
-    """All answers in progress, watched by one timer: silent streams get a comment, stuck clients are given up."""
+    """All answers in progress, watched by one timer: silent streams get a comment, stuck clients are given up.
 
-    def __init__(self, settings: ServerSettings) -> None:
+    Args:
+        settings: the limits.
+        on_tick: also called by the timer, with `time.monotonic()`.
+    """
+
+    def __init__(self, settings: ServerSettings, on_tick: Callable[[float], None]) -> None:
+        self._on_tick = on_tick
         self._keep_alive_seconds = settings.keep_alive_seconds
         self._send_timeout_seconds = settings.send_timeout_seconds
         self._interval = min(1.0, settings.keep_alive_seconds / 4, settings.send_timeout_seconds / 4)
@@ -64,6 +70,7 @@ class RunningAnswers:
     def _tick(self) -> None:
         self._timer = None
         now = time.monotonic()
+        self._on_tick(now)
         for answer in self._answers:
             silent_seconds = now - answer.last_write_time
             if answer.is_writing:

@@ -72,6 +72,8 @@ class ServerMetrics:
         self.num_prefix_cache_hits = 0
         self.num_preemptions = 0
         self.kv_cache_usage_ratio = 0.0
+        self.num_prefill_rows = 0
+        self.num_decode_rows = 0
 
     def on_step(self, step: StepStats) -> None:
         """Take the numbers of one engine step; called from the engine's thread, one step at a time."""
@@ -82,6 +84,8 @@ class ServerMetrics:
                 else ("prefill" if step.num_prefill_tokens else "decode")
             )
             self.step_duration[phase].observe(step.step_seconds)
+        self.num_prefill_rows += step.num_prefill_tokens
+        self.num_decode_rows += step.num_decode_tokens
         self.num_prefix_cache_queries += step.num_prefix_cache_queries
         self.num_prefix_cache_hits += step.num_prefix_cache_hits
         self.num_preemptions += step.num_preemptions

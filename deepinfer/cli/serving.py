@@ -5,13 +5,15 @@ The port is bound first and answers /health at once; the model loads in a thread
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import gc
 import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +46,7 @@ class ServeOptions:
 
 
 class ModelLoader:
-    """Loads a model in a thread, so that the event loop answers meanwhile.
+    """Loads a model in a thread, so that the server answers meanwhile.
 
     Attributes:
         loaded: the model, once it is there.
@@ -56,17 +58,20 @@ class ModelLoader:
         self.error: BaseException | None = None
         self._config = config
         self._console = console
+        self._has_server = threading.Event()
+        self._on_end: Callable[[], None] | None = None
         self._thread = threading.Thread(target=self._load, name="deepinfer-load", daemon=True)
-
-    def start(self, on_end: Any) -> None:
-        """Begin; `on_end()` is called in the loading thread when it has ended, well or not."""
-        self._on_end = on_end
         self._thread.start()
 
     @property
     def is_busy(self) -> bool:
         """Whether it still loads."""
         return self._thread.is_alive()
+
+    def call_at_end(self, on_end: Callable[[], None]) -> None:
+        """Call `on_end` in the loading thread when it has ended, well or not; must be said once."""
+        self._on_end = on_end
+        self._has_server.set()
 
     def _load(self) -> None:
         try:
@@ -76,7 +81,9 @@ class ModelLoader:
                 self.loaded = load_model(self._config, progress=report)
         except BaseException as error:
             self.error = error
-        self._on_end()
+        self._has_server.wait()
+        if self._on_end is not None:
+            self._on_end()
 
 
 def run_foreground(config: EngineConfig, options: ServeOptions) -> None:
@@ -85,41 +92,47 @@ def run_foreground(config: EngineConfig, options: ServeOptions) -> None:
     Raises:
         EngineError: the port, the options or the model are not usable; one sentence says why.
     """
+    begin = time.monotonic()
     if options.log_level not in LOG_LEVELS:
         raise ConfigError(f"--log-level must be one of {', '.join(LOG_LEVELS)}, but is {options.log_level!r}")
-    begin = time.monotonic()
-    from deepinfer_api.app import create_app
-    from deepinfer_api.logs import configure_logging
-    from deepinfer_api.server import DrainingServer, bind, url_of
+    from deepinfer_api.listening import bind, url_of
     from deepinfer_api.settings import ServerSettings
 
     settings = ServerSettings.from_env(model_name=config.served_model_name, **options.settings)
-    configure_logging(options.log_level, as_json=options.log_json)
-    # Its two lines are among those printed below.
-    logging.getLogger("deepinfer.engine.build").setLevel(logging.INFO if options.log_json else logging.WARNING)
-    console = None if options.log_json else Console(stderr=True, highlight=False)
     listener = bind(options.host, options.port)
-    url = url_of(listener)
+    console = None if options.log_json else Console(stderr=True, highlight=False)
+    _say(console, f"open-deepinfer {__version__}, loading {config.model}")
+    # Start-up makes objects that stay; collecting garbage among them is wasted time.
+    gc.disable()
+    loader = ModelLoader(config, console)
+    # The loading thread waits for files and native code most of the time; the web framework is imported meanwhile.
+    from deepinfer_api.app import create_app
+    from deepinfer_api.logs import configure_logging
+    from deepinfer_api.server import DrainingServer
+
+    configure_logging(options.log_level, as_json=options.log_json)
+    # Its lines are among those printed below.
+    logging.getLogger("deepinfer.engine.build").setLevel(logging.INFO if options.log_json else logging.WARNING)
     app = create_app(None, None, settings)
     server = DrainingServer(app)
-    loader = ModelLoader(config, console)
-    _say(console, f"open-deepinfer {__version__}, loading {config.model}")
 
     def on_end() -> None:
+        gc.enable()
+        gc.freeze()
         if loader.loaded is None:
             server.should_exit = True
             return
-        services = app.state.services
-        services.attach(loader.loaded.backend, loader.loaded.codec, default_name=loader.loaded.name)
-        _say(console, *_ready_lines(loader.loaded, url, bool(settings.api_keys), time.monotonic() - begin))
+        app.state.services.attach(loader.loaded.backend, loader.loaded.codec, default_name=loader.loaded.name)
+        _say(
+            console,
+            *_ready_lines(loader.loaded, url_of(listener), bool(settings.api_keys), time.monotonic() - begin),
+        )
 
-    loader.start(on_end)
+    loader.call_at_end(on_end)
     server.run(sockets=[listener])
     if loader.error is not None:
         raise loader.error
     if loader.loaded is not None:
-        import asyncio
-
         asyncio.run(loader.loaded.backend.close())
     elif loader.is_busy:
         # The loading thread cannot be stopped; nothing of it needs to be saved.
@@ -149,7 +162,7 @@ def _say(console: Console | None, *lines: str) -> None:
 
 
 @contextlib.contextmanager
-def _progress_bar(console: Console | None) -> Iterator[Any]:
+def _progress_bar(console: Console | None) -> Iterator[Callable[[int, int], None] | None]:
     """A bar on a terminal, silence elsewhere; yields the callback of `load_model`."""
     if console is None or not console.is_terminal:
         yield None
@@ -171,11 +184,10 @@ def background_server(config: EngineConfig, console: Console) -> Iterator[str]:
     Raises:
         EngineError: the model is not usable.
     """
-    import asyncio
-
     from deepinfer_api.app import create_app
     from deepinfer_api.launch import load_model
-    from deepinfer_api.server import DrainingServer, bind, url_of
+    from deepinfer_api.listening import bind, url_of
+    from deepinfer_api.server import DrainingServer
     from deepinfer_api.settings import ServerSettings
 
     with _progress_bar(console) as report:

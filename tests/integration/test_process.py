@@ -84,7 +84,8 @@ PROGRAM = """
 import sys
 from deepinfer_api.app import create_app
 from deepinfer_api.backends.scripted import ScriptedBackend
-from deepinfer_api.server import DrainingServer, bind, url_of
+from deepinfer_api.listening import bind, url_of
+from deepinfer_api.server import DrainingServer
 from deepinfer_api.settings import ServerSettings
 from deepinfer_api.testing.byte_codec import byte_ids, make_byte_codec
 
@@ -102,8 +103,7 @@ print("ended", flush=True)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("is_busy", [False, True])
+@pytest.mark.parametrize(("number", "is_busy"), [(signal.SIGTERM, False), (signal.SIGINT, True)])
 def test_signals(number, is_busy):
     """An idle server ends at the first signal, a busy one at the second."""
     process = subprocess.Popen(

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from fastapi import FastAPI
 
-from deepinfer_api.server import DrainingServer, bind, url_of
+from deepinfer_api.listening import bind, url_of
+from deepinfer_api.server import DrainingServer
 
 START_TIMEOUT_SECONDS = 20.0
 STOP_TIMEOUT_SECONDS = 20.0

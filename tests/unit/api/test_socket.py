@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from deepinfer.errors import ConfigError
-from deepinfer_api.server import bind, url_of
+from deepinfer_api.listening import bind, url_of
 
 
 def test_a_free_port_is_taken_and_named():
