@@ -16,6 +16,7 @@ class StepStats:
         kv_cache_usage_ratio: blocks in use by requests / all blocks, 0..1.
         step_seconds: schedule + execute + update.
         execute_seconds: the model's share of it.
+        predicted_seconds: what the cost model expected for the step before it ran.
     """
 
     num_running: int
@@ -28,3 +29,4 @@ class StepStats:
     kv_cache_usage_ratio: float
     step_seconds: float
     execute_seconds: float
+    predicted_seconds: float = 0.0

@@ -64,7 +64,10 @@ class Request:
         num_computed_tokens: tokens of prompt + output whose KV entries exist.
         num_cached_tokens: prompt tokens that the prefix cache gave at the first admission.
         max_output_tokens: bound from max_tokens and the context.
-        queue_key: place in the waiting queue, lower first; given by the queue and kept over preemptions.
+        client_key: whose request it is; clients share the engine fairly.
+        queue_key: place in the waiting queue (priority, fair share, arrival), lower first; given by the queue and kept
+            over preemptions.
+        estimated_cost: seconds that the queue charged the client for it.
         num_overtakes: admissions of requests behind it while it waited.
     """
 
@@ -82,7 +85,9 @@ class Request:
     num_computed_tokens: int = 0
     num_cached_tokens: int = 0
     num_preemptions: int = 0
-    queue_key: tuple[int, int] = (0, 0)
+    client_key: str = ""
+    queue_key: tuple[int, float, int] = (0, 0.0, 0)
+    estimated_cost: float = 0.0
     num_overtakes: int = 0
     stop_token_id: int | None = None
     error_message: str | None = None

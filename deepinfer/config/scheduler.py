@@ -17,6 +17,11 @@ class SchedulerConfig:
         max_num_waiting: requests that may wait; more are refused with QueueFullError.
         max_lookahead: waiting requests that are tried in one step when those before them cannot start.
         max_overtakes: admissions that may overtake a waiting request; then nobody behind it starts before it does.
+        max_wait_seconds: requests that have waited longer get every second admission, the longest waiting first,
+            whatever their priority and their client's share.
+        target_itl_seconds: how long a step that serves running requests may take: bounds the prefill tokens that join
+            it. None sets no bound but max_num_batched_tokens.
+        min_prefill_tokens: prefill tokens that join a step even if the target leaves no room, so that prompts get on.
     """
 
     max_num_seqs: int = 64
@@ -24,13 +29,21 @@ class SchedulerConfig:
     max_num_waiting: int = 1024
     max_lookahead: int = 16
     max_overtakes: int = 64
+    max_wait_seconds: float = 20.0
+    target_itl_seconds: float | None = None
+    min_prefill_tokens: int = 16
 
     def __post_init__(self) -> None:
         """Raise ConfigError when a value is out of range."""
-        for name in ("max_num_seqs", "max_num_batched_tokens", "max_num_waiting", "max_lookahead", "max_overtakes"):
+        for name in ("max_num_seqs", "max_num_batched_tokens", "max_num_waiting", "max_lookahead", "max_overtakes",
+                     "min_prefill_tokens"):  # fmt: skip
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise ConfigError(f"{name} must be a positive integer, but is {value!r}")
+        for name in ("max_wait_seconds", "target_itl_seconds"):
+            seconds = getattr(self, name)
+            if seconds is not None and not 0.0 < seconds < float("inf"):
+                raise ConfigError(f"{name} must be a positive number of seconds, but is {seconds!r}")
         if self.max_num_batched_tokens < self.max_num_seqs:
             raise ConfigError(
                 f"max_num_batched_tokens ({self.max_num_batched_tokens}) must be at least max_num_seqs "

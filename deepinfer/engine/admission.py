@@ -35,6 +35,7 @@ class AdmissionRules:
         sampling_params: SamplingParams,
         *,
         arrival_time: float,
+        client_key: str = "",
     ) -> Request:
         """Build a request with a seed and a bound on its output.
 
@@ -59,6 +60,7 @@ class AdmissionRules:
             sampling_params=params,
             eos_token_ids=self.eos_token_ids,
             arrival_time=arrival_time,
+            client_key=client_key,
             max_output_tokens=room if params.max_tokens is None else min(params.max_tokens, room),
         )
 

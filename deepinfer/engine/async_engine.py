@@ -119,6 +119,7 @@ class AsyncEngine:
         sampling_params: SamplingParams,
         *,
         arrival_time: float | None = None,
+        client_key: str = "",
     ) -> OutputStream:
         """Queue a request; iterate over the result with `async for`. Must be called in a running event loop.
 
@@ -126,6 +127,7 @@ class AsyncEngine:
             request_id: unique among unfinished requests.
             prompt_token_ids: ids as a sequence, or a memoryview of format "I".
             arrival_time: `time.monotonic()` of the arrival at the server, so that times include tokenization.
+            client_key: whose request it is, such as a name of an API key; clients share the engine fairly.
 
         Raises:
             RequestError: the request is invalid, or its id is in use.
@@ -139,6 +141,7 @@ class AsyncEngine:
             prompt_token_ids,
             sampling_params,
             arrival_time=self._clock() if arrival_time is None else arrival_time,
+            client_key=client_key,
         )
         stream = OutputStream(request_id, loop, self.abort)
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -54,7 +55,13 @@ def build_engine(config: EngineConfig, *, progress: LoadProgress | None = None) 
     return BuiltEngine(core, checkpoint, config)
 
 
-def make_engine_core(config: EngineConfig, executor: Executor, *, model_identity: bytes) -> EngineCore:
+def make_engine_core(
+    config: EngineConfig,
+    executor: Executor,
+    *,
+    model_identity: bytes,
+    clock: Callable[[], float] = time.monotonic,
+) -> EngineCore:
     """Join a scheduler to an executor that has its blocks.
 
     Raises:
@@ -80,7 +87,7 @@ def make_engine_core(config: EngineConfig, executor: Executor, *, model_identity
         max_model_len=max_model_len,
         eos_token_ids=frozenset(model_config.eos_token_ids),
     )
-    return EngineCore(executor, Scheduler(config.scheduler, cache), rules)
+    return EngineCore(executor, Scheduler(config.scheduler, cache, clock=clock), rules, clock=clock)
 
 
 def describe_kv_cache(core: EngineCore) -> str:

@@ -66,7 +66,7 @@ class EngineCore:
         result = self.executor.execute(plan)
         execute_end = self._clock()
         outputs = self.scheduler.update(plan, result)
-        stats = self.scheduler.make_step_stats(
+        stats = self.scheduler.record_step(
             plan, step_seconds=self._clock() - start, execute_seconds=execute_end - execute_start
         )
         return StepResult(outputs, stats)

@@ -31,7 +31,8 @@ class TextCodec:
                 )
         except recipe_rs.RecipeError as error:
             raise ConfigError(f"the tokenizer or chat template of {checkpoint.path} cannot be used: {error}") from error
-        self._bos_ids = [self.tokenizer.token_to_id(spec.bos_token)] if spec.add_bos_token else []
+        bos_token_id = self.tokenizer.token_to_id(spec.bos_token) if spec.add_bos_token else None
+        self._bos_ids = [] if bos_token_id is None else [bos_token_id]
 
     def encode(self, text: str) -> list[int]:
         """Ids of a prompt written by the program itself: spellings of special tokens are those tokens. Starts with the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deepinfer.cost import StepCost
 from deepinfer.outputs import EngineOutput, RequestStats, TokenLogprob
 from deepinfer.request import Request, RequestStatus
 
@@ -15,6 +16,13 @@ def find_end(request: Request, token_id: int) -> RequestStatus | None:
     if len(request.output_token_ids) >= request.max_output_tokens:
         return RequestStatus.FINISHED_LENGTH
     return None
+
+
+def compute_cost(request: Request, cost: StepCost, num_output_tokens: int) -> float:
+    """Seconds that a request with so many output tokens takes of the engine, alone or shared."""
+    num_prompt = request.num_prompt_tokens
+    num_new = num_prompt - request.num_cached_tokens
+    return cost.predict_prefill(num_new, request.num_cached_tokens) + cost.predict_decode(num_output_tokens, num_prompt)
 
 
 def make_output(

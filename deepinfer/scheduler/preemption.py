@@ -17,6 +17,6 @@ def choose_victim(candidates: Iterable[Request]) -> Request | None:
 
 
 def _rank(request: Request) -> tuple[int, int, bool, int, int]:
-    priority, arrival = request.queue_key
+    priority, _, arrival = request.queue_key
     num_outputs = len(request.output_token_ids)
     return priority, -request.num_preemptions, num_outputs == 0, num_outputs, arrival

@@ -10,14 +10,19 @@ from array import array
 from collections.abc import Callable
 
 from deepinfer.config import SchedulerConfig
+from deepinfer.cost import StepCostModel, StepLoad
 from deepinfer.errors import RequestError
 from deepinfer.kvcache import KVCacheManager, PrefixHit
 from deepinfer.metrics import StepStats
 from deepinfer.outputs import EngineOutput, KnownRequestData, ModelRunnerOutput, NewRequestData, SchedulerOutput
 from deepinfer.request import Request, RequestStatus
-from deepinfer.scheduler.outcome import find_end, make_output
+from deepinfer.scheduler.chunking import ChunkBudget
+from deepinfer.scheduler.outcome import compute_cost, find_end, make_output
 from deepinfer.scheduler.preemption import choose_victim
 from deepinfer.scheduler.request_queue import RequestQueue
+
+# Output tokens that a new request is charged for; the difference is settled when it ends.
+_ASSUMED_OUTPUT_TOKENS = 64
 
 
 class Scheduler:
@@ -43,7 +48,9 @@ class Scheduler:
         self._ended_ids: list[str] = []  # known to the executor, to be named in the next plan that is executed
         self._preempted_ids: list[str] = []  # the same
         self._early_outputs: list[EngineOutput] = []
+        self._is_turn_of_overdue = True
         self._step = _StepCounts()
+        self.cost_model = StepCostModel()
 
     # State --------------------------------------------------------------------------------------------------------
 
@@ -85,7 +92,8 @@ class Scheduler:
                 param="prompt",
             )
         self._requests[request.request_id] = request
-        self._waiting.add(request)
+        num_outputs = min(request.max_output_tokens, _ASSUMED_OUTPUT_TOKENS)
+        self._waiting.add(request, compute_cost(request, self.cost_model.cost, num_outputs))
 
     def abort_request(self, request_id: str) -> None:
         """End a request in whatever state it is; an unknown id is ignored. Blocks return at once, or with `update` if
@@ -112,10 +120,17 @@ class Scheduler:
         plan = SchedulerOutput()
         self._step = _StepCounts()
         self._schedule_decodes(plan)
-        budget = self.config.max_num_batched_tokens - len(plan.num_scheduled_tokens)
-        budget, is_short_of_blocks = self._schedule_prefills(plan, budget)
+        budget = ChunkBudget(
+            self.cost_model.cost,
+            self._step.load,
+            max_tokens=self.config.max_num_batched_tokens - len(plan.num_scheduled_tokens),
+            target_seconds=self.config.target_itl_seconds,
+            min_tokens=self.config.min_prefill_tokens,
+        )
+        is_short_of_blocks = self._schedule_prefills(plan, budget)
         if self._waiting and not is_short_of_blocks and not self._step.num_preemptions:
             self._admit(plan, budget)
+        self._step.predicted_seconds = self.cost_model.cost.predict(self._step.load)
         if plan.num_scheduled_tokens:
             plan.finished_request_ids, self._ended_ids = self._ended_ids, []
             plan.preempted_request_ids, self._preempted_ids = self._preempted_ids, []
@@ -126,6 +141,7 @@ class Scheduler:
         counts = plan.num_scheduled_tokens
         known = plan.scheduled_known_requests
         scheduled = self._scheduled
+        num_pairs = 0
         for request in tuple(self._decoding):
             if request.status is not RequestStatus.RUNNING:
                 continue  # preempted for a request before it
@@ -138,18 +154,22 @@ class Scheduler:
             known.append(KnownRequestData(request.request_id, new_block_ids, computed))
             counts[request.request_id] = 1
             scheduled.append(request)
+            num_pairs += computed
+        # Rows of requests preempted on the way are few; their pairs do not matter to the prediction.
+        self._step.load.num_decode_rows = len(counts)
+        self._step.load.num_decode_pairs = num_pairs
 
-    def _schedule_prefills(self, plan: SchedulerOutput, budget: int) -> tuple[int, bool]:
-        """Continue prefills in order of admission; returns what is left of the budget, and whether blocks ran out."""
+    def _schedule_prefills(self, plan: SchedulerOutput, budget: ChunkBudget) -> bool:
+        """Continue prefills in order of admission; returns whether blocks ran out."""
         cache = self.cache
         is_short_of_blocks = False
         for request in tuple(self._prefilling):
-            if budget <= 0:
+            computed = request.num_computed_tokens
+            num_tokens = budget.largest_chunk(request.num_tokens - computed, computed)
+            if num_tokens <= 0:
                 break
             if request.status is not RequestStatus.RUNNING:
                 continue
-            computed = request.num_computed_tokens
-            num_tokens = min(request.num_tokens - computed, budget)
             is_full = computed >= len(request.block_ids) * cache.block_size
             # Those who have a row will free blocks sooner or later; if nobody has one, somebody has to give way.
             if (is_full and plan.num_scheduled_tokens and not cache.num_available_blocks) or (
@@ -162,54 +182,56 @@ class Scheduler:
             new_block_ids = cache.allocate(request, computed + num_tokens)
             plan.scheduled_known_requests.append(KnownRequestData(request.request_id, new_block_ids, computed))
             self._add_row(plan, request, num_tokens)
-            budget -= num_tokens
-        return budget, is_short_of_blocks
+            budget.take(num_tokens, computed)
+        return is_short_of_blocks
 
-    def _admit(self, plan: SchedulerOutput, budget: int) -> None:
+    def _admit(self, plan: SchedulerOutput, budget: ChunkBudget) -> None:
         """Start waiting requests. Some that cannot start now may be overtaken, within bounds."""
+        waiting = self._waiting
         coming_keys = {key for request in self._prefilling if (key := self.cache.next_block_key(request))}
+        overdue_arrival = self._clock() - self.config.max_wait_seconds
         index = num_tried = 0
-        while (
-            index < len(self._waiting)
-            and num_tried < self.config.max_lookahead
-            and budget > 0
-            and self.num_running < self.config.max_num_seqs
-        ):
-            request = self._waiting[index]
-            num_tokens = self._try_start(plan, request, budget, coming_keys)
-            if num_tokens:
-                self._waiting.pop(index)
-                budget -= num_tokens
-                for overtaken in range(index):
-                    self._waiting[overtaken].num_overtakes += 1
+        while index < len(waiting) and num_tried < self.config.max_lookahead:
+            if self.num_running >= self.config.max_num_seqs:
+                break
+            is_overdue = self._is_turn_of_overdue and waiting.longest_waiting.arrival_time < overdue_arrival
+            request = waiting.longest_waiting if is_overdue else waiting[index]
+            if self._try_start(plan, request, budget, coming_keys):
+                position = waiting.index(request)
+                waiting.let_in(position)
+                for overtaken in range(min(position, self.config.max_lookahead)):
+                    waiting[overtaken].num_overtakes += 1
+                self._is_turn_of_overdue = not is_overdue
                 continue
-            if request.num_overtakes >= self.config.max_overtakes:
+            if is_overdue or request.num_overtakes >= self.config.max_overtakes:
                 break
             index += 1
             num_tried += 1
 
     def _try_start(
-        self, plan: SchedulerOutput, request: Request, budget: int, coming_keys: set[tuple[bytes, bytes]]
-    ) -> int:
-        """Start a waiting request with as many tokens as budget and blocks allow; 0 if it has to wait."""
+        self, plan: SchedulerOutput, request: Request, budget: ChunkBudget, coming_keys: set[tuple[bytes, bytes]]
+    ) -> bool:
+        """Start a waiting request with as many tokens as budget and blocks allow; False if it has to wait."""
         cache = self.cache
         max_reused = _max_reused_tokens(request)
         hit = cache.find_prefix(request, max_reused)
         if hit.next_key in coming_keys and hit.num_tokens < max_reused:
-            return 0  # a running prefill computes the same block now: reuse it instead
+            return False  # a running prefill computes the same block now: reuse it instead
         for usable in (hit, hit.without_copy(), hit.without_blocks()):
             # One block for each running request stays free: starting somebody should not preempt somebody soon.
             spare = cache.num_available_blocks - cache.count_taken(usable) - self.num_running
             coverable = (len(usable.block_ids) + spare) * cache.block_size - usable.num_tokens
-            num_tokens = min(request.num_tokens - usable.num_tokens, budget, coverable)
+            chunk = budget.largest_chunk(request.num_tokens - usable.num_tokens, usable.num_tokens)
+            num_tokens = min(chunk, coverable)
             if num_tokens > 0:
                 self._start(plan, request, usable, num_tokens)
+                budget.take(num_tokens, usable.num_tokens)
                 if (key := cache.next_block_key(request)) is not None:
                     coming_keys.add(key)
-                return num_tokens
-            if self.num_running:
-                break  # wait for them; if nobody runs, the blocks of the hit itself are in the way
-        return 0
+                return True
+            if self.num_running or chunk <= 0:
+                break  # wait; if nobody runs, the blocks of the hit itself are in the way
+        return False
 
     def _start(self, plan: SchedulerOutput, request: Request, hit: PrefixHit, num_tokens: int) -> None:
         copy = self.cache.allocate_prefix(request, hit)
@@ -244,7 +266,6 @@ class Scheduler:
     def _add_row(self, plan: SchedulerOutput, request: Request, num_tokens: int) -> None:
         plan.num_scheduled_tokens[request.request_id] = num_tokens
         self._scheduled.append(request)
-        self._step.num_prefill_tokens += num_tokens
 
     def _make_room(self, plan: SchedulerOutput, request: Request) -> bool:
         """See to it that one block is available, by preemption if need be; False if `request` itself had to go."""
@@ -345,35 +366,40 @@ class Scheduler:
             self._waiting.remove(request)
         request.status = status
         request.finished_time = self._clock()
+        num_outputs = len(request.output_token_ids)
+        self._waiting.settle(request, compute_cost(request, self.cost_model.cost, num_outputs))
         del self._requests[request.request_id]
 
     def _take_from_running(self, request: Request) -> None:
         (self._prefilling if request in self._prefilling else self._decoding).remove(request)
 
-    def make_step_stats(self, plan: SchedulerOutput, *, step_seconds: float, execute_seconds: float) -> StepStats:
-        """Numbers of the step just updated."""
+    def record_step(self, plan: SchedulerOutput, *, step_seconds: float, execute_seconds: float) -> StepStats:
+        """Learn from the step just updated, and report its numbers."""
         counts = self._step
+        self.cost_model.observe(counts.load, step_seconds)
         return StepStats(
             num_running=self.num_running,
             num_waiting=len(self._waiting),
-            num_prefill_tokens=counts.num_prefill_tokens,
-            num_decode_tokens=plan.total_num_scheduled_tokens - counts.num_prefill_tokens,
+            num_prefill_tokens=counts.load.num_prefill_tokens,
+            num_decode_tokens=plan.total_num_scheduled_tokens - counts.load.num_prefill_tokens,
             num_preemptions=counts.num_preemptions,
             num_prefix_cache_queries=counts.num_prefix_cache_queries,
             num_prefix_cache_hits=counts.num_prefix_cache_hits,
             kv_cache_usage_ratio=self.cache.usage_ratio,
             step_seconds=step_seconds,
             execute_seconds=execute_seconds,
+            predicted_seconds=counts.predicted_seconds,
         )
 
 
 class _StepCounts:
-    """What `schedule` counted for the statistics of its step."""
+    """What `schedule` found out about its step."""
 
-    __slots__ = ("num_preemptions", "num_prefill_tokens", "num_prefix_cache_hits", "num_prefix_cache_queries")
+    __slots__ = ("load", "num_preemptions", "num_prefix_cache_hits", "num_prefix_cache_queries", "predicted_seconds")
 
     def __init__(self) -> None:
-        self.num_prefill_tokens = 0
+        self.load = StepLoad()
+        self.predicted_seconds = 0.0
         self.num_preemptions = 0
         self.num_prefix_cache_queries = 0
         self.num_prefix_cache_hits = 0

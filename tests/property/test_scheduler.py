@@ -23,8 +23,9 @@ class SchedulerMachine(RuleBasedStateMachine):
         max_num_seqs=st.integers(1, 5),
         extra_tokens=st.sampled_from([0, 3, 16, 200]),
         caching=st.booleans(),
+        target_itl=st.sampled_from([None, 0.01]),
     )
-    def start(self, num_blocks, max_num_seqs, extra_tokens, caching):
+    def start(self, num_blocks, max_num_seqs, extra_tokens, caching, target_itl):
         model = make_scripted_model_config(vocab_size=24, max_position_embeddings=90)
         self.executor = ScriptedExecutor(num_blocks=num_blocks, block_size=16, model_config=model)
         config = EngineConfig(
@@ -35,9 +36,13 @@ class SchedulerMachine(RuleBasedStateMachine):
                 max_num_batched_tokens=max_num_seqs + extra_tokens,
                 max_lookahead=2,
                 max_overtakes=2,
+                max_wait_seconds=10.0,
+                target_itl_seconds=target_itl,
+                min_prefill_tokens=2,
             ),
         )
-        self.core = make_engine_core(config, self.executor, model_identity=b"")
+        self.now = 0.0
+        self.core = make_engine_core(config, self.executor, model_identity=b"", clock=lambda: self.now)
         self.scheduler = self.core.scheduler
         self.expected, self.got, self.reasons, self.aborted = {}, {}, {}, set()
         self.plan = None
@@ -48,10 +53,11 @@ class SchedulerMachine(RuleBasedStateMachine):
         length=st.integers(1, 60),
         max_tokens=st.integers(1, 30),
         priority=st.integers(0, 1),
+        client=st.sampled_from(["", "x"]),
         salt=st.sampled_from(["", "a"]),
         prompt_logprobs=st.sampled_from([None, None, 0]),
     )
-    def add(self, stem, length, max_tokens, priority, salt, prompt_logprobs):
+    def add(self, stem, length, max_tokens, priority, client, salt, prompt_logprobs):
         request_id = f"r{len(self.expected)}"
         prompt = (stem * 60)[:length]
         params = SamplingParams(
@@ -61,7 +67,9 @@ class SchedulerMachine(RuleBasedStateMachine):
             cache_salt=salt,
             prompt_logprobs=prompt_logprobs,
         )
-        self.core.add_request(self.core.rules.make_request(request_id, prompt, params, arrival_time=0.0))
+        self.core.add_request(
+            self.core.rules.make_request(request_id, prompt, params, arrival_time=self.now, client_key=client)
+        )
         self.expected[request_id] = self.executor.predict(prompt, params, EOS)
         self.got[request_id] = []
         return request_id
@@ -90,6 +98,7 @@ class SchedulerMachine(RuleBasedStateMachine):
     @rule(count=st.integers(1, 12))
     def step(self, count):
         for _ in range(count):
+            self.now += 1.0
             self.take(self.core.step().outputs)
             self.blocks_add_up()
 
@@ -122,6 +131,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         num_steps = 0
         while self.core.has_work:
             num_steps += 1
+            self.now += 1.0
             assert num_steps < MAX_IDLE_STEPS, "somebody starves"
             self.take(self.core.step().outputs)
         pool = self.scheduler.cache.pool

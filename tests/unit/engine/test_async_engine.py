@@ -75,16 +75,19 @@ def test_concurrent_requests_get_what_they_would_get_alone(make_core):
 
 
 def test_bad_requests_raise_at_the_call_and_harm_nobody(make_core):
+    core = make_core(executor_type=BlockedExecutor)
+
     async def main(engine):
         good = engine.add_request("good", [1, 2], GREEDY)
         with pytest.raises(RequestError, match="prompt is empty"):
             engine.add_request("bad", [], GREEDY)
         with pytest.raises(RequestError, match="'good' is in use"):
             engine.add_request("good", [1], GREEDY)
+        core.executor.gate.set()
         assert len((await collect(good))[0]) == 20
         assert len((await collect(engine.add_request("good", [1], GREEDY)))[0]) == 20
 
-    with AsyncEngine(make_core()) as engine:
+    with AsyncEngine(core) as engine:
         asyncio.run(main(engine))
 
 

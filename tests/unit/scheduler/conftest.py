@@ -1,3 +1,4 @@
+import time
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,16 @@ class Bench:
         self.outputs = {}
         self.last = {}
 
-    def add(self, request_id, prompt, **params):
+    def add(self, request_id, prompt, *, age=0.0, client_key="", **params):
         options = {"temperature": 0.0, "max_tokens": 5, "ignore_eos": True, **params}
-        self.core.add_request(
-            self.core.rules.make_request(request_id, prompt, SamplingParams(**options), arrival_time=0.0)
+        request = self.core.rules.make_request(
+            request_id,
+            prompt,
+            SamplingParams(**options),
+            arrival_time=time.monotonic() - age,
+            client_key=client_key,
         )
+        self.core.add_request(request)
         self.outputs[request_id] = []
 
     def expected(self, prompt, **params):

@@ -14,7 +14,7 @@ def make_request(name, arrival, *, num_outputs=0, priority=0, num_preemptions=0)
         arrival_time=0.0,
         max_output_tokens=1,
         output_token_ids=[1] * num_outputs,
-        queue_key=(priority, arrival),
+        queue_key=(priority, 0.0, arrival),
         num_preemptions=num_preemptions,
     )
 

@@ -33,7 +33,7 @@ def test_a_request_that_comes_back_keeps_its_place():
     queue = RequestQueue()
     for name in "abc":
         queue.add(make_request(name))
-    first = queue.pop(0)
+    first = queue.let_in(0)
     assert names(queue) == "bc"
     queue.put_back(first)
     assert names(queue) == "abc"
