@@ -1,0 +1,135 @@
+"""Chunks solved backwards from a time budget, in simulated time: long prompts arrive while chats are running."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from deepinfer import EngineConfig, SamplingParams, SchedulerConfig
+from deepinfer.cost import StepCost, StepLoad
+from deepinfer.engine.build import make_engine_core
+from deepinfer.executor.scripted import make_scripted_model_config
+from deepinfer.outputs import ModelRunnerOutput
+from deepinfer.scheduler.chunking import ChunkBudget
+
+MACHINE = StepCost(2e-3, 1e-4, 4e-9, 3e-4, 5e-8)
+TARGET = 0.040
+NUM_CHATS = 16
+
+
+class SimulatedMachine:
+    """Takes as long as `MACHINE` says, with noise, on a clock of its own."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.model_config = make_scripted_model_config(vocab_size=1000, max_position_embeddings=8192)
+        self.num_blocks = 3000
+        self._lengths = {}
+        self._rng = random.Random(0)
+
+    def execute(self, plan):
+        for name in (*plan.finished_request_ids, *plan.preempted_request_ids):
+            del self._lengths[name]
+        for new in plan.scheduled_new_requests:
+            self._lengths[new.request_id] = len(new.token_ids)
+        starts = {data.request_id: data.num_computed_tokens for data in plan.scheduled_known_requests}
+        starts |= {data.request_id: data.num_computed_tokens for data in plan.scheduled_new_requests}
+        load, result = StepLoad(), ModelRunnerOutput()
+        for name, count in plan.num_scheduled_tokens.items():
+            if count == 1:
+                load.num_decode_rows += 1
+                load.num_decode_pairs += starts[name]
+            else:
+                load.add_prefill(count, starts[name])
+            if starts[name] + count == self._lengths[name]:
+                result.sampled_token_ids[name] = [self._rng.randrange(1, 1000)]
+                self._lengths[name] += 1
+        self.now += MACHINE.predict(load) * self._rng.gauss(1.0, 0.03)
+        return result
+
+    def describe(self):
+        return "simulated"
+
+    def close(self):
+        pass
+
+
+def simulate(target_itl_seconds, *, seconds=20.0, max_num_batched_tokens=2048):
+    """Gaps between tokens of the chats and times to the first token of the long prompts."""
+    machine = SimulatedMachine()
+    config = EngineConfig(
+        model=Path("simulated"),
+        scheduler=SchedulerConfig(max_num_batched_tokens=max_num_batched_tokens, target_itl_seconds=target_itl_seconds),
+    )
+    core = make_engine_core(config, machine, model_identity=b"", clock=lambda: machine.now)
+    rng = random.Random(1)
+
+    def add(name, length, max_tokens):
+        params = SamplingParams(temperature=0.0, max_tokens=max_tokens, ignore_eos=True)
+        prompt = [rng.randrange(1000) for _ in range(length)]
+        core.add_request(core.rules.make_request(name, prompt, params, arrival_time=machine.now))
+
+    for number in range(NUM_CHATS):
+        add(f"chat{number}", 50, 4000)
+    last, gaps, first_token_times = {}, [], []
+    num_long = 0
+    while machine.now < seconds:
+        if machine.now > 1.0 + num_long:
+            add(f"long{num_long}", 7000, 4)
+            num_long += 1
+        for output in core.step().outputs:
+            name = output.request_id
+            if name.startswith("chat"):
+                if name in last and machine.now > 2.0:  # the model has seen a long prompt by then
+                    gaps.append(machine.now - last[name])
+                last[name] = machine.now
+            elif output.stats is not None:
+                first_token_times.append(output.stats.queue_seconds + output.stats.prefill_seconds)
+    gaps.sort()
+    return gaps[int(0.99 * len(gaps))], sum(first_token_times) / len(first_token_times), len(first_token_times)
+
+
+def test_the_target_holds_and_long_prompts_pay_little_for_it():
+    p99_with, ttft_with, num_with = simulate(TARGET)
+    p99_without, ttft_without, num_without = simulate(None)
+    assert p99_without > 3 * TARGET
+    assert p99_with <= 1.2 * TARGET
+    assert ttft_with <= 2.0 * ttft_without
+    assert num_with >= num_without - 2
+
+
+def test_the_cost_model_predicts_the_steps_it_plans():
+    machine = SimulatedMachine()
+    config = EngineConfig(model=Path("simulated"), scheduler=SchedulerConfig(target_itl_seconds=TARGET))
+    core = make_engine_core(config, machine, model_identity=b"", clock=lambda: machine.now)
+    for number in range(30):
+        params = SamplingParams(temperature=0.0, max_tokens=100, ignore_eos=True)
+        core.add_request(core.rules.make_request(f"r{number}", [number] * 300, params, arrival_time=machine.now))
+    while core.has_work:
+        stats = core.step().stats
+        if stats is not None:
+            assert stats.predicted_seconds > 0.0
+    assert core.scheduler.cost_model.fit_error().median_ratio < 0.1
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.0101, 0.02, 0.04, 1.0])
+def test_a_chunk_fits_into_the_time_left(seconds):
+    load = StepLoad(num_decode_rows=16, num_decode_pairs=16 * 200)
+    budget = ChunkBudget(MACHINE, load, max_tokens=2048, target_seconds=seconds, min_tokens=16)
+    chunk = budget.largest_chunk(10_000, 500)
+    assert chunk == 16 or MACHINE.predict(load) + MACHINE.predict_prefill(chunk, 500) <= seconds
+    assert 16 <= chunk <= 2048
+    budget.take(chunk, 500)
+    again = budget.largest_chunk(10_000, 0)
+    assert again == 0 or MACHINE.predict(load) + MACHINE.predict_prefill(again, 0) <= seconds
+
+
+def test_without_decode_rows_nobody_waits_so_nothing_is_bounded():
+    budget = ChunkBudget(MACHINE, StepLoad(), max_tokens=2048, target_seconds=1e-3, min_tokens=16)
+    assert budget.largest_chunk(10_000, 0) == 2048
+
+
+def test_a_prompt_shorter_than_the_grain_joins_whole():
+    load = StepLoad(num_decode_rows=1, num_decode_pairs=10)
+    budget = ChunkBudget(MACHINE, load, max_tokens=512, target_seconds=0.04, min_tokens=16)
+    assert budget.largest_chunk(5, 0) == 5
