@@ -82,7 +82,7 @@ def _make_tokenizer(spec: TokenizerSpec) -> recipe_rs.Tokenizer:
         pre=vocabulary["pre"],
         tokens=vocabulary["tokens"],
         merges=vocabulary["merges"],
-        scores=vocabulary["scores"],
+        scores=vocabulary["scores"] or None,
         token_types=vocabulary["token_types"],
         add_space_prefix=vocabulary["add_space_prefix"],
     )
