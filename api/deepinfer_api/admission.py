@@ -19,14 +19,17 @@ PUBLIC_PATHS = frozenset({"/", "/health", "/ready", "/v1/health", "/v1/ready", "
 """Probes and the page itself need no key; the page asks for one when it has to send it."""
 
 
-def check_key(keys: Sequence[str], path: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
+def check_key(keys: Sequence[str], path: str, headers: Iterable[tuple[bytes, bytes]]) -> str:
     """Accept `Authorization: Bearer KEY` or `x-api-key: KEY`, compared in constant time.
+
+    Returns:
+        A name of the key that tells clients apart but does not show the key; "" where none is needed.
 
     Raises:
         ApiError: 401.
     """
     if not keys or path in PUBLIC_PATHS or path.startswith("/static/"):
-        return
+        return ""
     given = None
     for name, value in headers:
         if name == b"x-api-key":
@@ -34,9 +37,11 @@ def check_key(keys: Sequence[str], path: str, headers: Iterable[tuple[bytes, byt
         elif name == b"authorization" and value[:7].lower() == b"bearer ":
             given = value[7:].strip()
             break
-    # Every key is compared, so that the time does not tell which one came close.
-    if given is not None and sum([hmac.compare_digest(given, key.encode()) for key in keys]):
-        return
+    if given is not None:
+        # Every key is compared, so that the time does not tell which one came close.
+        matches = [number for number, key in enumerate(keys) if hmac.compare_digest(given, key.encode())]
+        if matches:
+            return f"key-{matches[0]}"
     message = (
         "the API key is not known to this server"
         if given is not None

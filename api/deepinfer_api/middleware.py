@@ -56,7 +56,10 @@ class RequestIdMiddleware:
 
 
 class GuardMiddleware:
-    """Checks the key, and turns what no handler caught into a 500 in the protocol's shape."""
+    """Checks the key, and turns what no handler caught into a 500 in the protocol's shape.
+
+    The key's name goes into `scope["state"]["client_key"]`.
+    """
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: ServerMetrics) -> None:
         self._app = app
@@ -77,7 +80,7 @@ class GuardMiddleware:
 
         try:
             if scope["method"] != "OPTIONS":
-                check_key(self._keys, scope["path"], scope["headers"])
+                scope["state"]["client_key"] = check_key(self._keys, scope["path"], scope["headers"])
             await self._app(scope, receive, send_and_note)
         except Exception as failure:
             error = to_api_error(failure)

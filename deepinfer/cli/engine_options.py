@@ -67,6 +67,15 @@ MaxNumWaiting = Annotated[
     int, typer.Option(help="Requests that may wait; more are answered with 429.", rich_help_panel=CACHE_PANEL)
 ]
 
+TargetItl = Annotated[
+    float | None,
+    typer.Option(
+        "--target-itl-ms",
+        help="Most milliseconds between tokens of running requests to aim for, by smaller prefill chunks.",
+        rich_help_panel=CACHE_PANEL,
+    ),
+]
+
 DEFAULT_SCHEDULER: Final = SchedulerConfig()
 DEFAULT_CACHE: Final = CacheConfig()
 
@@ -86,6 +95,7 @@ def make_engine_config(
     max_num_seqs: int = DEFAULT_SCHEDULER.max_num_seqs,
     max_num_batched_tokens: int = DEFAULT_SCHEDULER.max_num_batched_tokens,
     max_num_waiting: int = DEFAULT_SCHEDULER.max_num_waiting,
+    target_itl_ms: float | None = None,
     served_model_name: str | None = None,
 ) -> EngineConfig:
     """Join the options.
@@ -111,5 +121,6 @@ def make_engine_config(
             max_num_seqs=max_num_seqs,
             max_num_batched_tokens=max_num_batched_tokens,
             max_num_waiting=max_num_waiting,
+            target_itl_seconds=None if target_itl_ms is None else target_itl_ms / 1e3,
         ),
     )

@@ -21,6 +21,7 @@ from deepinfer.cli.engine_options import (
     MaxNumWaiting,
     ModelArgument,
     PrefixCaching,
+    TargetItl,
     Threads,
     make_engine_config,
 )
@@ -74,6 +75,7 @@ def serve(
     max_num_seqs: MaxNumSeqs = DEFAULT_SCHEDULER.max_num_seqs,
     max_num_batched_tokens: MaxNumBatchedTokens = DEFAULT_SCHEDULER.max_num_batched_tokens,
     max_num_waiting: MaxNumWaiting = DEFAULT_SCHEDULER.max_num_waiting,
+    target_itl_ms: TargetItl = None,
 ) -> None:
     """Serve a model over an OpenAI-compatible HTTP API, with a playground at /.
 
@@ -101,6 +103,7 @@ def serve(
         max_num_seqs=max_num_seqs,
         max_num_batched_tokens=max_num_batched_tokens,
         max_num_waiting=max_num_waiting,
+        target_itl_ms=target_itl_ms,
         served_model_name=served_model_name,
     )
     given: dict[str, object] = {

@@ -156,6 +156,7 @@ def test_keys(make_server):
         for headers in (bearer, key):
             assert await status("/v1/models", headers) == 200
             assert await status(CHAT, headers, "POST", BODY) == 200
+            assert server.backend.requests[-1].client_key == "key-0"
         assert await status(CHAT, {"authorization": "Bearer bad"}, "POST", BODY) == 401
         return await server.client.post(CHAT, BODY)
 

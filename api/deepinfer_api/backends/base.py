@@ -39,6 +39,7 @@ class GenerationBackend(Protocol):
         sampling_params: SamplingParams,
         *,
         arrival_time: float,
+        client_key: str = "",
     ) -> AsyncIterator[EngineOutput]:
         """Admit one sequence and return its outputs; the last one has a finish reason.
 
@@ -47,6 +48,7 @@ class GenerationBackend(Protocol):
             prompt_token_ids: the prompt, at least one token.
             sampling_params: how to choose tokens.
             arrival_time: `time.monotonic()` when the request reached the server.
+            client_key: whose request it is; clients share the engine fairly.
 
         Raises:
             RequestError: at the call, when the request cannot be served.

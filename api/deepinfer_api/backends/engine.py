@@ -37,9 +37,12 @@ class EngineBackend:
         sampling_params: SamplingParams,
         *,
         arrival_time: float,
+        client_key: str = "",
     ) -> AsyncIterator[EngineOutput]:
         """See `GenerationBackend.generate`."""
-        return self._engine.add_request(request_id, prompt_token_ids, sampling_params, arrival_time=arrival_time)
+        return self._engine.add_request(
+            request_id, prompt_token_ids, sampling_params, arrival_time=arrival_time, client_key=client_key
+        )
 
     def abort(self, request_id: str) -> None:
         """See `GenerationBackend.abort`."""

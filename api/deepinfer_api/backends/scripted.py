@@ -29,6 +29,7 @@ class ScriptedRequest:
     prompt_token_ids: tuple[int, ...]
     sampling_params: SamplingParams
     arrival_time: float
+    client_key: str = ""
 
 
 @dataclass(slots=True)
@@ -64,6 +65,7 @@ class ScriptedBackend:
         sampling_params: SamplingParams,
         *,
         arrival_time: float,
+        client_key: str = "",
     ) -> AsyncIterator[EngineOutput]:
         """See `GenerationBackend.generate`."""
         if request_id in self.active:
@@ -72,7 +74,7 @@ class ScriptedBackend:
             raise PromptTooLongError(len(prompt_token_ids), self.max_model_len)
         if self.max_num_waiting is not None and len(self.active) >= self.max_num_waiting:
             raise QueueFullError(f"{len(self.active)} requests are waiting; try again later", retry_after_seconds=2)
-        request = ScriptedRequest(request_id, tuple(prompt_token_ids), sampling_params, arrival_time)
+        request = ScriptedRequest(request_id, tuple(prompt_token_ids), sampling_params, arrival_time, client_key)
         self.requests.append(request)
         self.active[request_id] = asyncio.Event()
         return self._replay(request)

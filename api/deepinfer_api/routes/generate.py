@@ -24,10 +24,11 @@ from deepinfer_api.streaming import GenerationResponse
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A request at the door: when it came and what it is called."""
+    """A request at the door: when it came, what it is called, and whose it is."""
 
     time: float
     request_id: str
+    client_key: str
 
 
 async def receive(request: Request, services: Services, kind: type[Body]) -> tuple[Arrival, Body]:
@@ -36,7 +37,7 @@ async def receive(request: Request, services: Services, kind: type[Body]) -> tup
     Raises:
         ApiError: 400, 413, or 503 while no model is ready.
     """
-    arrival = Arrival(time.monotonic(), request.state.request_id)
+    arrival = Arrival(time.monotonic(), request.state.request_id, request.state.client_key)
     services.ready_model()
     return arrival, parse_body(kind, await read_body(request, services.settings.max_body_bytes))
 
@@ -87,7 +88,11 @@ def start(
                         request_id=request_id,
                         prompt=prompt,
                         outputs=backend.generate(
-                            request_id, prompt.token_ids, choice_params, arrival_time=arrival.time
+                            request_id,
+                            prompt.token_ids,
+                            choice_params,
+                            arrival_time=arrival.time,
+                            client_key=arrival.client_key,
                         ),
                         text_stream=codec.new_text_stream(
                             stop=stop,

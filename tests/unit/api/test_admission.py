@@ -21,7 +21,9 @@ def admission(**fields):
     ],
 )
 def test_both_headers_are_accepted(header):
-    check_key(("key-1", "key-2"), "/v1/models", [(b"accept", b"*/*"), header])
+    assert (
+        check_key(("key-1", "key-2"), "/v1/models", [(b"accept", b"*/*"), header]) == "key-1"
+    )  # the second, counted from 0
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,7 @@ def test_anything_else_is_401(headers):
 
 @pytest.mark.parametrize("path", ["/health", "/ready", "/", "/static/style.css"])
 def test_probes_and_page_need_no_key(path):
-    check_key(("key",), path, [])
+    assert check_key(("key",), path, []) == ""
 
 
 def test_metrics_and_docs_need_a_key():
