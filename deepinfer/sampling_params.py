@@ -10,6 +10,7 @@ from deepinfer.errors import InvalidSamplingParamsError
 
 MAX_SEED = 2**64 - 1
 MAX_LOGPROBS = 1000
+LOGPROBS_MODES = ("raw", "processed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,11 @@ class SamplingParams:
         bad_words_token_ids: id sequences that must not be produced.
         logprobs: number of most likely tokens to report for each output token; None reports nothing, 0 reports only
             the chosen token.
-        prompt_logprobs: the same for the prompt's tokens.
+        prompt_logprobs: the same for the prompt's tokens; always of the raw logits.
+        logprobs_mode: "raw" (of the model's logits) or "processed" (after everything above; what was cut has none).
+        golden_token_ids: tokens that the output must begin with, for teacher forcing; -1 leaves a position free.
+        max_thinking_tokens: output tokens after which `thinking_end_token_id` is forced if it has not appeared.
+        thinking_end_token_id: the token that ends the model's thinking.
         priority: lower goes first; equal priorities are served in order of arrival.
         cache_salt: requests share cached prefixes only with requests of the same salt.
     """
@@ -57,6 +62,10 @@ class SamplingParams:
     bad_words_token_ids: tuple[tuple[int, ...], ...] = ()
     logprobs: int | None = None
     prompt_logprobs: int | None = None
+    logprobs_mode: str = "raw"
+    golden_token_ids: tuple[int, ...] = ()
+    max_thinking_tokens: int | None = None
+    thinking_end_token_id: int | None = None
     priority: int = 0
     cache_salt: str = ""
 
@@ -88,6 +97,16 @@ class SamplingParams:
             _number("logit_bias", bias, -100.0, 100.0, "in [-100, 100]")
         for token_id in self.stop_token_ids:
             _integer("stop_token_ids", token_id, 0, 2**31 - 1, "a list of token ids >= 0")
+        if self.logprobs_mode not in LOGPROBS_MODES:
+            raise InvalidSamplingParamsError(
+                f"logprobs_mode must be one of {', '.join(LOGPROBS_MODES)}, but is {self.logprobs_mode!r}",
+                param="logprobs_mode",
+            )
+        for token_id in self.golden_token_ids:
+            _integer("golden_token_ids", token_id, -1, 2**31 - 1, "a list of token ids, or -1 for a free position")
+        if self.max_thinking_tokens is not None:
+            _integer("max_thinking_tokens", self.max_thinking_tokens, 0, 2**31 - 1, ">= 0")
+            _integer("thinking_end_token_id", self.thinking_end_token_id, 0, 2**31 - 1, "a token id >= 0")
         for word in self.bad_words_token_ids:
             if not word:
                 raise InvalidSamplingParamsError("bad_words holds an empty word; remove it", param="bad_words")
@@ -111,6 +130,8 @@ class SamplingParams:
             or self.logit_bias
             or self.min_tokens
             or self.bad_words_token_ids
+            or self.golden_token_ids
+            or self.max_thinking_tokens is not None
             or self.logprobs is not None
             or self.prompt_logprobs is not None
         )

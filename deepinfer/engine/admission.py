@@ -90,9 +90,11 @@ class AdmissionRules:
         for name, token_ids in (
             ("logit_bias", params.logit_bias),
             ("bad_words_token_ids", [token_id for word in params.bad_words_token_ids for token_id in word]),
+            ("golden_token_ids", [token_id for token_id in params.golden_token_ids if token_id != -1]),
+            ("thinking_end_token_id", [] if params.max_thinking_tokens is None else [params.thinking_end_token_id]),
         ):
             for token_id in token_ids:
-                if not 0 <= token_id < self.vocab_size:
+                if token_id is not None and not 0 <= token_id < self.vocab_size:
                     raise InvalidSamplingParamsError(
                         f"{name} names token id {token_id}, but the model's vocabulary ends at {self.vocab_size - 1}",
                         param=name,

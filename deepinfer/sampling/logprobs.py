@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from deepinfer.outputs import TokenLogprob
 from deepinfer.sampling.truncation import rank_top
 
+# Stands for a token that cannot be drawn but was forced: JSON has no infinity.
+MIN_LOGPROB = -9999.0
+
 
 def compute_token_logprob(logits: NDArray[np.float32], token_id: int, num_top: int) -> TokenLogprob:
     """Log probability and rank of one token, and the `num_top` most likely ones, of a row [V]."""
@@ -20,8 +23,9 @@ def compute_token_logprob(logits: NDArray[np.float32], token_id: int, num_top: i
     top: tuple[tuple[int, float], ...] = ()
     if num_top:
         ids = rank_top(logits, min(num_top, logits.size))
+        ids = ids[np.isfinite(logits[ids])]
         top = tuple(zip(ids.tolist(), (logits[ids].astype(np.float64) - normaliser).tolist(), strict=True))
-    return TokenLogprob(token_id, float(value) - normaliser, int(num_better) + 1, top)
+    return TokenLogprob(token_id, max(float(value) - normaliser, MIN_LOGPROB), int(num_better) + 1, top)
 
 
 def compute_prompt_logprobs(logits: NDArray[np.float32], token_ids: Sequence[int], num_top: int) -> list[TokenLogprob]:

@@ -25,6 +25,7 @@ class SamplingRow:
         "_bias_ids",
         "_bias_values",
         "_end_ids",
+        "_has_thought",
         "_history",
         "needs_only_argmax",
         "num_prompt_tokens",
@@ -42,17 +43,41 @@ class SamplingRow:
         self.params = params
         self.token_ids = token_ids
         self.num_prompt_tokens = num_prompt_tokens
-        self.needs_only_argmax = params.is_greedy and not changes_logits(params) and params.logprobs is None
+        self.needs_only_argmax = (
+            params.is_greedy
+            and not changes_logits(params)
+            and params.logprobs is None
+            and not params.golden_token_ids
+            and params.max_thinking_tokens is None
+        )
         self._bias_ids = np.fromiter(params.logit_bias.keys(), np.int64, len(params.logit_bias))
         self._bias_values = np.fromiter(params.logit_bias.values(), np.float32, len(params.logit_bias))
         ends = set(params.stop_token_ids) if params.ignore_eos else {*params.stop_token_ids, *eos_token_ids}
         self._end_ids = np.array(sorted(ends), np.int64)
+        self._has_thought = params.max_thinking_tokens is None
         self._history = TokenHistory(token_ids, num_prompt_tokens) if params.has_penalties else None
 
     @property
     def position(self) -> int:
         """Absolute position of the token to be chosen."""
         return len(self.token_ids)
+
+    @property
+    def forced_token_id(self) -> int | None:
+        """The token that must come now, whatever the logits say."""
+        params = self.params
+        index = len(self.token_ids) - self.num_prompt_tokens
+        if index < len(params.golden_token_ids) and params.golden_token_ids[index] >= 0:
+            return params.golden_token_ids[index]
+        if not self._has_thought:
+            assert params.max_thinking_tokens is not None
+            if index < params.max_thinking_tokens:
+                return None
+            self._has_thought = True
+            thought = self.token_ids[self.num_prompt_tokens :]
+            if params.thinking_end_token_id not in thought:
+                return params.thinking_end_token_id
+        return None
 
     def adjust(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
         """Penalties, logit_bias, then bans; `logits` [V] is not changed, and returned as it is if nothing applies."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -68,23 +69,32 @@ class Sampler:
 
     def _sample_row(self, result: SampledRows, index: int, logits: NDArray[np.float32], row: SamplingRow) -> None:
         params = row.params
+        forced_token_id = row.forced_token_id
         adjusted = row.adjust(logits)
-        token_id = result.token_ids[index] if adjusted is logits else int(adjusted.argmax())
-        if not np.isfinite(adjusted[token_id]):
+        best_id = result.token_ids[index] if adjusted is logits else int(adjusted.argmax())
+        best = float(adjusted[best_id])
+        is_possible = math.isfinite(best)
+        candidates = None if params.is_greedy or not is_possible else find_candidates(adjusted, params)
+        if forced_token_id is not None:
+            token_id = forced_token_id
+        elif not is_possible:
             self._fail(result, index, "logit_bias, bad_words and min_tokens together forbid every token")
             return
-        if not params.is_greedy:
+        elif params.is_greedy:
+            token_id = best_id
+        else:
             assert params.seed is not None
             key = compute_key(params.seed, row.position)
-            candidates = find_candidates(adjusted, params)
-            best = float(adjusted[token_id])
             if candidates is None:
                 token_id = self._draw_from_all(adjusted, best, params.temperature, key)
             else:
                 token_id = self.draw(candidates, adjusted[candidates], best, params.temperature, key)
         result.token_ids[index] = token_id
         if params.logprobs is not None:
-            result.logprobs[index] = compute_token_logprob(logits, token_id, params.logprobs)
+            shown = logits
+            if params.logprobs_mode == "processed" and is_possible:
+                shown = make_processed_logits(adjusted, candidates, params.temperature)
+            result.logprobs[index] = compute_token_logprob(shown, token_id, params.logprobs)
 
     def draw(
         self, token_ids: NDArray[np.int64], logits: NDArray[np.float32], best: float, temperature: float, key: int
@@ -124,6 +134,19 @@ def find_candidates(logits: NDArray[np.float32], params: SamplingParams) -> NDAr
     if params.min_p > 0.0:
         candidates = keep_min_p(logits, candidates, params.min_p, params.temperature)
     return candidates
+
+
+def make_processed_logits(
+    logits: NDArray[np.float32], candidates: NDArray[np.int64] | None, temperature: float
+) -> NDArray[np.float32]:
+    """What is drawn from: logits / temperature of the candidates, minus infinity for the rest; greedy counts as 1."""
+    with np.errstate(over="ignore"):
+        scaled = _scale(logits, float(logits.max()), temperature or 1.0).astype(np.float32)
+    if candidates is None:
+        return scaled
+    processed = np.full_like(scaled, -np.inf)
+    processed[candidates] = scaled[candidates]
+    return processed
 
 
 def _scale(logits: NDArray[np.float32], best: float, temperature: float) -> NDArray[np.float64]:

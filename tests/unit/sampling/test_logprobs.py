@@ -53,3 +53,28 @@ def test_sampled_entries_show_the_raw_logits():
     result = Sampler(50).sample(logits, [row])
     assert result.token_ids == [7]
     assert result.logprobs[0] == compute_token_logprob(logits[0], 7, 2)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.5, 2.0])
+def test_processed_entries_show_what_is_drawn_from(temperature):
+    logits = (np.random.default_rng(0).standard_normal((1, 50))).astype(np.float32)
+    params = SamplingParams(
+        seed=1, temperature=temperature, top_k=3, logit_bias={7: 50.0}, logprobs=5, logprobs_mode="processed"
+    )
+    entry = Sampler(50).sample(logits, [SamplingRow(params, [1], 1)]).logprobs[0]
+    biased = logits[0].copy()
+    biased[7] += 50.0
+    scaled = [float(value) / (temperature or 1.0) for value in biased]
+    order = sorted(range(50), key=lambda i: (-scaled[i], i))
+    kept = order if temperature == 0.0 else order[:3]
+    normaliser = math.log(math.fsum(math.exp(scaled[i] - scaled[7]) for i in kept)) + scaled[7]
+    assert [top_id for top_id, _ in entry.top] == kept[:5]
+    assert [value for _, value in entry.top] == pytest.approx([scaled[i] - normaliser for i in kept[:5]], abs=1e-4)
+    assert entry.logprob == pytest.approx(scaled[entry.token_id] - normaliser, abs=1e-4)
+
+
+def test_a_forced_token_that_was_cut_has_the_lowest_value():
+    logits = np.linspace(0, 5, 50, dtype=np.float32)[None]
+    params = SamplingParams(seed=1, top_k=1, logprobs=0, logprobs_mode="processed", golden_token_ids=(3,))
+    entry = Sampler(50).sample(logits, [SamplingRow(params, [1], 1)]).logprobs[0]
+    assert (entry.token_id, entry.logprob) == (3, -9999.0)
