@@ -50,7 +50,6 @@ class FakeCheckpoint:
     tokenizer = TokenizerSpec()
     chat_template = None
     default_model_name = "m"
-    tensors: dict = {}
 
 
 def test_build_engine_logs_what_it_built(monkeypatch, caplog):
