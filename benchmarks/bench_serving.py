@@ -6,7 +6,30 @@ Rows: seconds until ready, memory, decode of one stream, a 2,000-token prefill, 
 tokens/s with time to first token and inter-token latency at 1, 8 and 32 clients. In-process peers
 (transformers, OpenVINO GenAI) are timed by the peer_*.py beside this file. Only ratios within one run mean
 anything; the processor is printed with them.
-"""Model name and the vector extensions that decide which operators run."""
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from deepinfer.cli.http_client import HttpClient, ServerError
+from deepinfer.cli.load import LoadPlan, run_load
+
+HERE = Path(__file__).resolve().parent
+READY_SECONDS = 300.0
+
+
+def processor() -> str:
+    """Model name and the vector extensions that decide which operators run."""
     text = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     fields = {key.strip(): value.strip() for key, value in fields.items()}
