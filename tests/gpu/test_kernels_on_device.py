@@ -28,11 +28,11 @@ def assert_near(got, expected, *, has_dot):
     torch.testing.assert_close(got, expected, atol=atol, rtol=rtol, equal_nan=True)
 
 
-@pytest.mark.parametrize("num_tokens", [1, 5, 130])
+@pytest.mark.parametrize("num_tokens", [1, 5, 40])
 @pytest.mark.parametrize("name", CASES)
 def test_kernel_equals_reference(name, num_tokens):
     case = CASES[name]
-    call = case.prepare(num_tokens, 1500, torch.device("cuda"))
+    call = case.prepare(num_tokens, 700, torch.device("cuda"))
     own, others = copy_of(call.arguments), copy_of(call.arguments)
     got, expected = case.function(*own, **call.options), case.reference(*others, **call.options)
     results = [*(got if isinstance(got, tuple) else (got,)), *own]

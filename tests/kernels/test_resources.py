@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,17 @@ def compile_in_subprocess(*options: str, timeout: float) -> dict:
 
 @pytest.fixture(scope="module")
 def compiled() -> dict:
+    """Two processes side by side: compiling takes about a second a kernel and architecture."""
     pytest.importorskip("triton", reason="compiling needs the package triton")
-    return compile_in_subprocess(timeout=840)
+    shares = [ARCHITECTURES[:2], ARCHITECTURES[2:]]
+    with ThreadPoolExecutor(len(shares)) as pool:
+        options = [[option for arch in share for option in ("--arch", str(arch))] for share in shares]
+        parts = list(pool.map(lambda share: compile_in_subprocess(*share, timeout=840), options))
+    resources: dict = {}
+    for part in parts:
+        for launch, figures in part["resources"].items():
+            resources.setdefault(launch, {}).update(figures)
+    return {"triton": parts[0]["triton"], "resources": resources}
 
 
 def find_faults(resources: dict) -> dict:
