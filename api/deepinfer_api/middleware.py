@@ -29,7 +29,11 @@ def accepted_request_id(given: bytes | None) -> str:
 
 
 class RequestIdMiddleware:
-    """Puts the id into `scope["state"]["request_id"]` and into the answer as `x-request-id` and `request-id`."""
+    """Puts the id into `scope["state"]["request_id"]` and into the answer as `x-request-id` and `request-id`.
+
+    `scope["state"]["body_send"]` is the way to the client without the layers that only care for the start of an
+    answer: a stream takes it for what follows the start, for each token.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -44,7 +48,9 @@ class RequestIdMiddleware:
             if name == b"x-request-id":
                 given = value
         request_id = accepted_request_id(given)
-        scope.setdefault("state", {})["request_id"] = request_id
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id
+        state["body_send"] = send
         raw = request_id.encode()
 
         async def send_with_id(message: Message) -> None:

@@ -105,6 +105,7 @@ class GenerationResponse(Response):
         self._deadline: asyncio.Timeout | None = None
         self._end_error: ApiError | None = None
         self._send: Send = _not_connected
+        self._body_send: Send = _not_connected
         self.is_writing = False
         self.last_write_time = time.monotonic()
         self.status_code = 200
@@ -114,14 +115,13 @@ class GenerationResponse(Response):
         exchange = self._exchange
         error: ApiError | None = None
         self._send = send
+        self._body_send = scope["state"]["body_send"]
         watcher = asyncio.create_task(self._watch(receive))
         try:
             async with asyncio.timeout(exchange.settings.request_timeout_seconds) as self._deadline:
                 self._running.add(self)
-                if self.is_stream:
-                    await self._send_stream()
-                else:
-                    await self._send_body()
+                # A task of its own: each token then wakes one short chain of coroutines, not all layers of the app.
+                await asyncio.create_task(self._send_stream() if self.is_stream else self._send_body())
         except Exception as failure:
             error = self._error_of(failure)
         finally:
@@ -163,18 +163,16 @@ class GenerationResponse(Response):
         await self._write(answer.final_frames(generation), is_last=True)
 
     async def _write(self, data: bytes, *, is_last: bool = False) -> None:
-        if self._comment is not None:
-            await self._comment
+        comment = self._comment
+        if comment is not None and comment is not asyncio.current_task():
+            await comment
             self._comment = None
-        await self._write_now(data, is_last=is_last)
-
-    async def _write_now(self, data: bytes, *, is_last: bool = False) -> None:
         self.last_write_time = time.monotonic()
         self.is_writing = True
         if not self._is_started:
             self._is_started = True
             await self._send({"type": "http.response.start", "status": 200, "headers": self._stream_headers()})
-        await self._send({"type": "http.response.body", "body": data, "more_body": not is_last})
+        await self._body_send({"type": "http.response.body", "body": data, "more_body": not is_last})
         self.is_writing = False
 
     def _stream_headers(self) -> list[tuple[bytes, bytes]]:
@@ -226,7 +224,7 @@ class GenerationResponse(Response):
 
     def send_comment(self) -> None:
         """Show the client that the request lives."""
-        self._comment = asyncio.create_task(self._write_now(KEEP_ALIVE_COMMENT))
+        self._comment = asyncio.create_task(self._write(KEEP_ALIVE_COMMENT))
 
 
 async def _not_connected(message: Message) -> None:

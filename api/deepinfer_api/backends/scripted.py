@@ -76,16 +76,15 @@ class ScriptedBackend:
             raise QueueFullError(f"{len(self.active)} requests are waiting; try again later", retry_after_seconds=2)
         request = ScriptedRequest(request_id, tuple(prompt_token_ids), sampling_params, arrival_time, client_key)
         self.requests.append(request)
-        self.active[request_id] = asyncio.Event()
-        return self._replay(request)
+        is_aborted = self.active[request_id] = asyncio.Event()
+        return self._replay(request, is_aborted)
 
-    async def _replay(self, request: ScriptedRequest) -> AsyncIterator[EngineOutput]:
+    async def _replay(self, request: ScriptedRequest, is_aborted: asyncio.Event) -> AsyncIterator[EngineOutput]:
         params = request.sampling_params
         room = self.max_model_len - len(request.prompt_token_ids)
         limit = room if params.max_tokens is None else min(params.max_tokens, room)
         num_output_tokens = 0
         has_ended = False
-        is_aborted = self.active[request.request_id]
         try:
             if params.max_tokens == 0:
                 yield self._output(request, [], FinishReason.LENGTH, None, 0)
@@ -130,7 +129,8 @@ class ScriptedBackend:
                 self.abort(request.request_id)
             raise
         finally:
-            self.active.pop(request.request_id, None)
+            if self.active.get(request.request_id) is is_aborted:
+                del self.active[request.request_id]
 
     def _output(
         self,
@@ -170,8 +170,8 @@ class ScriptedBackend:
 
     def abort(self, request_id: str) -> None:
         """See `GenerationBackend.abort`."""
-        is_aborted = self.active.get(request_id)
-        if is_aborted is not None and not is_aborted.is_set():
+        is_aborted = self.active.pop(request_id, None)
+        if is_aborted is not None:
             is_aborted.set()
             self.aborted.append(request_id)
 
