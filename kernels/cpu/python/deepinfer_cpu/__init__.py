@@ -1,0 +1,31 @@
+"""CPU operators for packed language models. Standard library only: arrays pass through the buffer protocol."""
+
+from deepinfer_cpu._native import (
+    CpuError,
+    PlanError,
+    Runner,
+    ShapeError,
+    TensorError,
+    ThreadError,
+    Weights,
+    WeightsBuilder,
+    __version__,
+    available_threads,
+    covers_storage,
+    instruction_set,
+)
+
+__all__ = [
+    "CpuError",
+    "PlanError",
+    "Runner",
+    "ShapeError",
+    "TensorError",
+    "ThreadError",
+    "Weights",
+    "WeightsBuilder",
+    "__version__",
+    "available_threads",
+    "covers_storage",
+    "instruction_set",
+]

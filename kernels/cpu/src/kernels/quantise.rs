@@ -1,0 +1,65 @@
+//! Floats to the 15-bit activations of [`crate::activation`].
+
+use crate::activation::{MAX_CODE, QuantRowMut};
+use crate::format::BLOCK;
+use crate::simd::{LANES, Op, Simd};
+
+/// Blocks whose numbers are all smaller than this count as zeros: their scale could not be inverted.
+const SMALLEST: f32 = 1e-30;
+
+pub(super) struct Quantise<'a> {
+    pub(super) values: &'a [f32],
+    pub(super) out: QuantRowMut<'a>,
+}
+
+impl Op for Quantise<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call<S: Simd>(self, s: S) {
+        let QuantRowMut {
+            pairs,
+            scales,
+            sums,
+            part_sums,
+        } = self.out;
+        let (blocks, _) = self.values.as_chunks::<BLOCK>();
+        let outputs = pairs
+            .iter_mut()
+            .zip(scales)
+            .zip(sums.iter_mut().zip(part_sums));
+        for (block, ((pairs, scale), (sum, parts))) in blocks.iter().zip(outputs) {
+            let (vectors, _) = block.as_chunks::<LANES>();
+            let x: [S::F32; 4] = std::array::from_fn(|i| s.load(&vectors[i]));
+            let mut largest = s.abs(x[0]);
+            let mut poison = s.mul(x[0], s.splat(0.0));
+            for x in &x[1..] {
+                largest = s.max(s.abs(*x), largest);
+                poison = s.mul_add(*x, s.splat(0.0), poison);
+            }
+            let largest = s.largest(largest);
+            let poison = s.sum(poison);
+            let is_usable = largest > SMALLEST && poison == 0.0;
+            let factor = s.splat(if is_usable { MAX_CODE / largest } else { 0.0 });
+            let codes = x.map(|x| {
+                let x = if is_usable { x } else { s.splat(0.0) };
+                s.round(s.mul(x, factor))
+            });
+            let (quarters, _) = pairs.as_chunks_mut::<{ LANES / 2 }>();
+            for (quarter, codes) in quarters.iter_mut().zip(codes) {
+                s.store_pairs(codes, quarter);
+            }
+            *parts = [
+                s.int_sum(s.int_add(codes[0], codes[1])),
+                s.int_sum(s.int_add(codes[2], codes[3])),
+            ];
+            *scale = largest / MAX_CODE + poison;
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "32 codes of 15 bits sum to less than 2^24"
+            )]
+            let total = (parts[0] + parts[1]) as f32;
+            *sum = *scale * total;
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! CPU operators for packed language models.
+//!
+//! A model's weights stay packed as in its file; one call computes a step of any mix of decode rows
+//! and prefill chunks over a paged cache of keys and values. A row's result has the same bits
+//! whatever shares the step, however a prompt is cut, and however many threads compute.
+
+mod activation;
+mod error;
+mod format;
+mod kernels;
+mod matrix;
+mod model;
+mod pages;
+#[cfg(feature = "python")]
+mod python;
+mod shared;
+mod simd;
+mod threads;
+
+pub use error::{Error, Result};
+pub use format::Storage;
+pub use kernels::Isa;
+pub use matrix::{PackedMatrix, RawMatrix};
+pub use model::{
+    ModelShape, Phase, Profile, RawTensor, Runner, RunnerOptions, StepInput, Weights,
+    WeightsBuilder,
+};

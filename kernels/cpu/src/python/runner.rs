@@ -1,0 +1,129 @@
+//! Steps of a model.
+
+#![expect(
+    unsafe_code,
+    reason = "writes logits into the memory of a Python buffer"
+)]
+
+use super::weights::PyWeights;
+use crate::{Error, Isa, Phase, Runner, RunnerOptions, StepInput};
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Computes steps of one model over a paged cache of keys and values.
+#[pyclass(name = "Runner", module = "deepinfer_cpu", frozen)]
+pub(crate) struct PyRunner {
+    runner: Mutex<Runner>,
+}
+
+impl PyRunner {
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Runner) -> T + Send) -> T {
+        py.detach(|| work(&mut self.runner.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+#[pymethods]
+impl PyRunner {
+    #[new]
+    #[pyo3(signature = (weights, *, num_blocks, block_size, num_threads=None, instruction_set="auto"))]
+    fn new(
+        weights: &PyWeights,
+        num_blocks: usize,
+        block_size: usize,
+        num_threads: Option<usize>,
+        instruction_set: &str,
+    ) -> PyResult<Self> {
+        let options = RunnerOptions {
+            num_blocks,
+            block_size,
+            num_threads,
+            isa: Isa::from_name(instruction_set)?,
+        };
+        Ok(Self {
+            runner: Mutex::new(Runner::new(Arc::clone(&weights.weights), options)?),
+        })
+    }
+
+    /// Runs one step and returns the best token of each logit row, or None where a logit is not finite.
+    #[pyo3(signature = (*, token_ids, row_starts, first_positions, table_starts, block_ids, logit_rows,
+        block_copies=vec![], logits=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword arguments, one for each array of the plan"
+    )]
+    #[expect(clippy::needless_pass_by_value, reason = "arguments arrive by value")]
+    fn step(
+        &self,
+        py: Python<'_>,
+        token_ids: PyBuffer<u32>,
+        row_starts: PyBuffer<u32>,
+        first_positions: PyBuffer<u32>,
+        table_starts: PyBuffer<u32>,
+        block_ids: PyBuffer<u32>,
+        logit_rows: PyBuffer<u32>,
+        block_copies: Vec<(u32, u32)>,
+        logits: Option<PyBuffer<f32>>,
+    ) -> PyResult<Vec<Option<u32>>> {
+        let token_ids = token_ids.to_vec(py)?;
+        let row_starts = row_starts.to_vec(py)?;
+        let first_positions = first_positions.to_vec(py)?;
+        let table_starts = table_starts.to_vec(py)?;
+        let block_ids = block_ids.to_vec(py)?;
+        let logit_rows = logit_rows.to_vec(py)?;
+        let logits: &mut [f32] = match &logits {
+            None => &mut [],
+            Some(buffer) if buffer.readonly() || !buffer.is_c_contiguous() => {
+                return Err(Error::shape(
+                    "logits",
+                    "read-only or strided",
+                    "a writable contiguous buffer",
+                )
+                .into());
+            }
+            // SAFETY: a writable contiguous buffer of floats, as `PyBuffer<f32>` has checked, which
+            // stays exported until this function returns; the caller gives it up for the step.
+            Some(buffer) => unsafe {
+                std::slice::from_raw_parts_mut(buffer.buf_ptr().cast(), buffer.item_count())
+            },
+        };
+        let input = StepInput {
+            token_ids: &token_ids,
+            row_starts: &row_starts,
+            first_positions: &first_positions,
+            table_starts: &table_starts,
+            block_ids: &block_ids,
+            logit_rows: &logit_rows,
+            block_copies: &block_copies,
+        };
+        Ok(self.with(py, |runner| runner.step(&input, logits))?)
+    }
+
+    /// Name of the instruction set in use.
+    #[getter]
+    fn instruction_set(&self, py: Python<'_>) -> &'static str {
+        self.with(py, |runner| runner.isa().name())
+    }
+
+    /// Threads in use.
+    #[getter]
+    fn num_threads(&self, py: Python<'_>) -> usize {
+        self.with(py, |runner| runner.num_threads())
+    }
+
+    /// Starts (from zero) or stops counting the time of phases.
+    fn profile(&self, py: Python<'_>, is_on: bool) {
+        self.with(py, |runner| runner.profile().switch(is_on));
+    }
+
+    /// Seconds of the caller's thread in each kind of phase: (name, working, waiting).
+    fn phase_seconds(&self, py: Python<'_>) -> Vec<(&'static str, f64, f64)> {
+        self.with(py, |runner| {
+            let times = |phase: Phase| {
+                let (work, wait) = runner.profile().times(phase);
+                (phase.name(), work.as_secs_f64(), wait.as_secs_f64())
+            };
+            Phase::ALL.map(times).to_vec()
+        })
+    }
+}
