@@ -1,4 +1,5 @@
-//! Activations as kernels read them: 15-bit integers with one scale for 32 columns.
+//! Activations as kernels read them: 15-bit integers with one scale for 32 columns, and floats where
+//! a matrix of floats needs them.
 //!
 //! A block of 32 numbers x becomes q = round(x * 16256 / max |x|) and the scale max |x| / 16256.
 //! The range is that of 128 * hi + lo with hi and lo in 8 bits, so that instruction sets with
@@ -15,6 +16,8 @@ pub(crate) const MAX_CODE: f32 = 16256.0;
 /// One row, block by block.
 #[derive(Clone, Copy)]
 pub(crate) struct QuantRow<'a> {
+    /// The numbers themselves, or none where no matrix needs them.
+    pub(crate) values: &'a [f32],
     /// Column pairs, the first in the low 16 bits.
     pub(crate) pairs: &'a [[u32; PAIRS]],
     pub(crate) scales: &'a [f32],
@@ -40,7 +43,9 @@ impl<'a> QuantView<'a> {
     #[inline(always)]
     pub(crate) fn row(&self, row: usize) -> QuantRow<'a> {
         let range = row * self.num_blocks..(row + 1) * self.num_blocks;
+        let columns = BLOCK * range.start..BLOCK * range.end;
         QuantRow {
+            values: self.rows.values.get(columns).unwrap_or_default(),
             pairs: &self.rows.pairs[range.clone()],
             scales: &self.rows.scales[range.clone()],
             sums: &self.rows.sums[range.clone()],
@@ -51,6 +56,7 @@ impl<'a> QuantView<'a> {
 
 /// One row to be filled.
 pub(crate) struct QuantRowMut<'a> {
+    pub(crate) values: &'a mut [f32],
     pub(crate) pairs: &'a mut [[u32; PAIRS]],
     pub(crate) scales: &'a mut [f32],
     pub(crate) sums: &'a mut [f32],
@@ -60,6 +66,7 @@ pub(crate) struct QuantRowMut<'a> {
 /// Rows of quantised activations, shared between threads.
 pub(crate) struct QuantRows {
     num_blocks: usize,
+    values: Option<Shared<f32>>,
     pairs: Shared<[u32; PAIRS]>,
     scales: Shared<f32>,
     sums: Shared<f32>,
@@ -67,12 +74,13 @@ pub(crate) struct QuantRows {
 }
 
 impl QuantRows {
-    /// Space for `num_rows` rows of `columns`, a multiple of 32.
-    pub(crate) fn new(num_rows: usize, columns: usize) -> Self {
+    /// Space for `num_rows` rows of `columns`, a multiple of 32; with the floats if they are needed.
+    pub(crate) fn new(num_rows: usize, columns: usize, keeps_floats: bool) -> Self {
         let num_blocks = columns / BLOCK;
         let len = num_rows * num_blocks;
         Self {
             num_blocks,
+            values: keeps_floats.then(|| Shared::zeroed(num_rows * columns)),
             pairs: Shared::zeroed(len),
             scales: Shared::zeroed(len),
             sums: Shared::zeroed(len),
@@ -93,7 +101,12 @@ impl QuantRows {
         let range = rows.start * self.num_blocks..rows.end * self.num_blocks;
         // SAFETY: promised by the caller for these rows.
         let rows = unsafe {
+            let columns = BLOCK * range.start..BLOCK * range.end;
             QuantRow {
+                values: self
+                    .values
+                    .as_ref()
+                    .map_or(&[], |values| values.get(columns)),
                 pairs: self.pairs.get(range.clone()),
                 scales: self.scales.get(range.clone()),
                 sums: self.sums.get(range.clone()),
@@ -116,7 +129,12 @@ impl QuantRows {
         let range = row * self.num_blocks + blocks.start..row * self.num_blocks + blocks.end;
         // SAFETY: promised by the caller for these blocks.
         unsafe {
+            let columns = BLOCK * range.start..BLOCK * range.end;
             QuantRowMut {
+                values: self
+                    .values
+                    .as_ref()
+                    .map_or(&mut [], |values| values.get_mut(columns)),
                 pairs: self.pairs.get_mut(range.clone()),
                 scales: self.scales.get_mut(range.clone()),
                 sums: self.sums.get_mut(range.clone()),

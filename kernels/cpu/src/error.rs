@@ -53,7 +53,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     pub(crate) fn shape(
         field: &'static str,
-        value: impl ToString,
+        value: impl std::fmt::Display,
         rule: impl Into<String>,
     ) -> Self {
         Self::Shape {

@@ -4,6 +4,15 @@
 //! and prefill chunks over a paged cache of keys and values. A row's result has the same bits
 //! whatever shares the step, however a prompt is cut, and however many threads compute.
 
+#![expect(
+    clippy::inline_always,
+    reason = "kernels must be inlined into the function that enables their instructions"
+)]
+#![expect(
+    clippy::needless_range_loop,
+    reason = "kernels walk several arrays of constant length by one index"
+)]
+
 mod activation;
 mod error;
 mod format;
@@ -23,5 +32,5 @@ pub use kernels::Isa;
 pub use matrix::{PackedMatrix, RawMatrix};
 pub use model::{
     ModelShape, Phase, Profile, RawTensor, Runner, RunnerOptions, StepInput, Weights,
-    WeightsBuilder,
+    WeightsBuilder, available_threads,
 };

@@ -1,7 +1,7 @@
 //! A weight matrix, repacked once from the bytes of a model file.
 
 use crate::error::{Error, Result};
-use crate::format::{Format, GROUP, Storage};
+use crate::format::{GROUP, Packing, Storage};
 use crate::pages::Pages;
 
 /// The bytes of one matrix as they lie in a model file.
@@ -30,24 +30,28 @@ pub struct PackedMatrix {
     pages: Pages,
 }
 
-/// Calls `$body` with `$format` as the type that belongs to a storage.
+/// Calls `$integer` with `$format` as the integer format of a storage, or `$float` as the float format.
 macro_rules! with_format {
-    ($storage:expr, $format:ident => $body:expr) => {
-        match $storage {
-            $crate::format::Storage::Q4_1 => {
-                type $format = $crate::format::Q4Offset;
+    ($storage:expr, $format:ident => $integer:expr, $float:expr) => {{
+        use $crate::format::{Bf16, F16, F32, K4, K5, K6, Q4Offset, Q4Symmetric, Q8, Storage};
+        macro_rules! run {
+            ($type:ident, $body:expr) => {{
+                type $format = $type;
                 $body
-            }
-            $crate::format::Storage::Q4_0 => {
-                type $format = $crate::format::Q4Symmetric;
-                $body
-            }
-            $crate::format::Storage::Q8_0 => {
-                type $format = $crate::format::Q8;
-                $body
-            }
+            }};
         }
-    };
+        match $storage {
+            Storage::F32 => run!(F32, $float),
+            Storage::F16 => run!(F16, $float),
+            Storage::Bf16 => run!(Bf16, $float),
+            Storage::Q4_0 => run!(Q4Symmetric, $integer),
+            Storage::Q4_1 => run!(Q4Offset, $integer),
+            Storage::Q8_0 => run!(Q8, $integer),
+            Storage::Q4K => run!(K4, $integer),
+            Storage::Q5K => run!(K5, $integer),
+            Storage::Q6K => run!(K6, $integer),
+        }
+    }};
 }
 pub(crate) use with_format;
 
@@ -58,7 +62,7 @@ impl PackedMatrix {
     /// [`Error::Tensor`] when the bytes do not fit the shape or a scale is not finite.
     pub fn pack(raw: &RawMatrix<'_>, num_threads: usize) -> Result<Self> {
         let row_bytes = check(raw)?;
-        with_format!(raw.storage, F => pack_as::<F>(raw, row_bytes, num_threads))
+        with_format!(raw.storage, F => pack_as::<F>(raw, row_bytes, num_threads), pack_as::<F>(raw, row_bytes, num_threads))
     }
 
     /// Outputs.
@@ -89,7 +93,7 @@ impl PackedMatrix {
     }
 
     /// The blocks of one group, along the columns.
-    pub(crate) fn group<F: Format>(&self, group: usize) -> &[F::Block] {
+    pub(crate) fn group<F: Packing>(&self, group: usize) -> &[F::Block] {
         let blocks: &[F::Block] = bytemuck::cast_slice(self.pages.bytes());
         &blocks[group * self.blocks_per_group..][..self.blocks_per_group]
     }
@@ -137,7 +141,7 @@ pub(crate) fn source_row(num_rows: usize, num_interleaved_heads: usize, row: usi
     head * head_dim + 2 * pair + half
 }
 
-fn pack_as<F: Format>(
+fn pack_as<F: Packing>(
     raw: &RawMatrix<'_>,
     row_bytes: usize,
     num_threads: usize,
@@ -178,7 +182,7 @@ fn pack_as<F: Format>(
     })
 }
 
-fn pack_groups<F: Format>(
+fn pack_groups<F: Packing>(
     raw: &RawMatrix<'_>,
     row_bytes: usize,
     first_group: usize,
@@ -201,7 +205,7 @@ fn pack_groups<F: Format>(
                 let row = source_row(raw.rows, raw.num_interleaved_heads, first_row + lane);
                 Error::tensor(
                     raw.name,
-                    format!("block {index} of row {row} has a scale that is not finite"),
+                    format!("block {index} of row {row} holds a number that is not finite"),
                 )
             })?;
         }

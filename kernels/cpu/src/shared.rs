@@ -16,17 +16,23 @@ pub(crate) struct Shared<T> {
 // SAFETY: all access goes through the unsafe methods below, whose callers rule out races.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
+impl<T> From<Box<[T]>> for Shared<T> {
+    fn from(values: Box<[T]>) -> Self {
+        // SAFETY: `UnsafeCell<T>` has the layout of `T`, so that the slice is the same memory.
+        let cells = unsafe { Box::from_raw(Box::into_raw(values) as *mut [UnsafeCell<T>]) };
+        Self { cells }
+    }
+}
+
 impl<T: bytemuck::Zeroable + Copy> Shared<T> {
     /// `len` zeros. Memory that is never written stays untouched, so that it costs nothing.
     pub(crate) fn zeroed(len: usize) -> Self {
-        let zeros: Box<[T]> = bytemuck::zeroed_slice_box(len);
-        // SAFETY: `UnsafeCell<T>` has the layout of `T`, so that the slice is the same memory.
-        let cells = unsafe { Box::from_raw(Box::into_raw(zeros) as *mut [UnsafeCell<T>]) };
-        Self { cells }
+        Self::from(bytemuck::zeroed_slice_box(len))
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.cells.len()
+    /// As [`Shared::zeroed`]; `None` when the system does not have so much.
+    pub(crate) fn try_zeroed(len: usize) -> Option<Self> {
+        bytemuck::try_zeroed_slice_box(len).ok().map(Self::from)
     }
 
     /// Reads a range.

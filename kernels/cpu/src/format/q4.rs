@@ -1,6 +1,6 @@
 //! 4-bit weights with a half-precision scale (and minimum) for 32 columns: `Q4_1` and `Q4_0`.
 
-use super::{BLOCK, Format, GROUP, is_finite_f16, read_f16};
+use super::{BLOCK, Format, GROUP, Packing, is_finite_f16, read_f16};
 use crate::simd::{LANES, Simd};
 
 /// Codes of 16 rows by 32 columns.
@@ -8,7 +8,7 @@ use crate::simd::{LANES, Simd};
 /// `[eighth][half][row]` holds 8 columns of one row: the low 16 bits columns 0, 2, 4, 6 from the
 /// lowest bits up, the high 16 bits columns 1, 3, 5, 7, so that a shift by `4 * pair` and a mask
 /// give the pair of columns `2 * pair` and `2 * pair + 1`.
-type Nibbles = [[[u32; LANES]; 2]; 4];
+pub(super) type Nibbles = [[[u32; LANES]; 2]; 4];
 
 /// A block of `Q4_1`: weight = scale * code + minimum.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -33,7 +33,7 @@ pub(crate) struct Q4Offset;
 pub(crate) struct Q4Symmetric;
 
 /// Places the codes of one row: byte i of `bytes` holds column i low and column i + 16 high.
-fn place(nibbles: &mut Nibbles, row: usize, bytes: &[u8]) {
+pub(super) fn place(nibbles: &mut Nibbles, row: usize, bytes: &[u8]) {
     let code = |column: usize| {
         u32::from(if column < 16 {
             bytes[column] & 15
@@ -50,7 +50,7 @@ fn place(nibbles: &mut Nibbles, row: usize, bytes: &[u8]) {
 }
 
 #[inline(always)]
-fn nibble_pair<S: Simd>(
+pub(super) fn nibble_pair<S: Simd>(
     s: S,
     nibbles: &Nibbles,
     eighth: usize,
@@ -61,18 +61,14 @@ fn nibble_pair<S: Simd>(
     let mask = s.int_splat(0x000F_000F);
     match pair {
         0 => s.int_and(words, mask),
-        1 => s.int_and(s.shr16::<4>(words), mask),
-        2 => s.int_and(s.shr16::<8>(words), mask),
-        _ => s.shr16::<12>(words),
+        1 => s.int_and(s.shr16(words, 4), mask),
+        2 => s.int_and(s.shr16(words, 8), mask),
+        _ => s.shr16(words, 12),
     }
 }
 
-impl Format for Q4Offset {
+impl Packing for Q4Offset {
     type Block = OffsetBlock;
-    const SUBS: usize = 1;
-    const PARTS: usize = 1;
-    const ZERO_POINT: i32 = 0;
-    const HAS_MINIMUM: bool = true;
 
     fn pack(rows: &[Option<&[u8]>; GROUP], out: &mut OffsetBlock) -> Result<(), usize> {
         *out = bytemuck::Zeroable::zeroed();
@@ -88,6 +84,13 @@ impl Format for Q4Offset {
         }
         Ok(())
     }
+}
+
+impl Format for Q4Offset {
+    const SUBS: usize = 1;
+    const PARTS: usize = 1;
+    const ZERO_POINT: i32 = 0;
+    const HAS_MINIMUM: bool = true;
 
     #[inline(always)]
     fn pair<S: Simd>(
@@ -112,12 +115,8 @@ impl Format for Q4Offset {
     }
 }
 
-impl Format for Q4Symmetric {
+impl Packing for Q4Symmetric {
     type Block = SymmetricBlock;
-    const SUBS: usize = 1;
-    const PARTS: usize = 1;
-    const ZERO_POINT: i32 = 8;
-    const HAS_MINIMUM: bool = false;
 
     fn pack(rows: &[Option<&[u8]>; GROUP], out: &mut SymmetricBlock) -> Result<(), usize> {
         *out = bytemuck::Zeroable::zeroed();
@@ -132,6 +131,13 @@ impl Format for Q4Symmetric {
         }
         Ok(())
     }
+}
+
+impl Format for Q4Symmetric {
+    const SUBS: usize = 1;
+    const PARTS: usize = 1;
+    const ZERO_POINT: i32 = 8;
+    const HAS_MINIMUM: bool = false;
 
     #[inline(always)]
     fn pair<S: Simd>(

@@ -1,6 +1,6 @@
 //! 8-bit weights with a half-precision scale for 32 columns: `Q8_0`.
 
-use super::{BLOCK, Format, GROUP, is_finite_f16, read_f16};
+use super::{BLOCK, Format, GROUP, Packing, is_finite_f16, read_f16};
 use crate::simd::{LANES, Simd};
 
 /// Codes and scales of 16 rows by 32 columns: weight = scale * code.
@@ -17,12 +17,8 @@ pub(crate) struct Q8Block {
 /// `Q8_0`.
 pub(crate) struct Q8;
 
-impl Format for Q8 {
+impl Packing for Q8 {
     type Block = Q8Block;
-    const SUBS: usize = 1;
-    const PARTS: usize = 1;
-    const ZERO_POINT: i32 = 0;
-    const HAS_MINIMUM: bool = false;
 
     fn pack(rows: &[Option<&[u8]>; GROUP], out: &mut Q8Block) -> Result<(), usize> {
         *out = bytemuck::Zeroable::zeroed();
@@ -44,6 +40,13 @@ impl Format for Q8 {
         }
         Ok(())
     }
+}
+
+impl Format for Q8 {
+    const SUBS: usize = 1;
+    const PARTS: usize = 1;
+    const ZERO_POINT: i32 = 0;
+    const HAS_MINIMUM: bool = false;
 
     #[inline(always)]
     fn pair<S: Simd>(
@@ -56,9 +59,9 @@ impl Format for Q8 {
     ) -> S::Int {
         let words = s.int_load(&block.bytes[2 * eighth + pair / 2][half]);
         if pair & 1 == 0 {
-            s.sar16::<8>(s.shl16::<8>(words))
+            s.sar16(s.shl16(words, 8), 8)
         } else {
-            s.sar16::<8>(words)
+            s.sar16(words, 8)
         }
     }
 

@@ -107,7 +107,7 @@ fn attend<S: Simd, const Q: usize, const W: usize>(
         .min()
         .unwrap_or(0)
         .max(all_begin);
-    for result in out[..Q].iter_mut() {
+    for result in &mut out[..Q] {
         result.values.fill(0.0);
     }
     let head_dim = queries.head_dim;

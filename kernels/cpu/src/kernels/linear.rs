@@ -11,7 +11,7 @@ use crate::simd::{LANES, Op, Simd};
 /// From this many rows on, weights are unpacked once for all rows.
 const PANEL_ROWS: usize = 8;
 /// Sub-blocks unpacked at a time: 16 KiB of weights, half of a first-level cache.
-const PANEL_SUBS: usize = 16;
+pub(crate) const PANEL_SUBS: usize = 16;
 /// Rows that share each load of a weight.
 const TILE: usize = 4;
 /// How far ahead weights are asked for while a single row streams through them.
@@ -25,6 +25,7 @@ pub(super) struct GroupProduct<'a, F: Format> {
     /// Row `i` starts at `i * stride`.
     pub(super) out: &'a mut [f32],
     pub(super) stride: usize,
+    pub(super) panel: &'a mut [Unpacked],
 }
 
 type Accumulators<S> = [<S as Simd>::F32; 2];
@@ -183,19 +184,13 @@ fn store<S: Simd, const R: usize>(
 }
 
 /// One unpacked sub-block of a group.
-#[derive(Clone, Copy)]
-#[repr(align(32))]
-struct Unpacked {
+#[derive(Clone, Copy, bytemuck::Zeroable)]
+#[repr(C, align(32))]
+pub(crate) struct Unpacked {
     weights: [[[u32; LANES]; 2]; PAIRS],
     scales: [[[f32; LANES]; 2]; 2],
     minima: [[f32; LANES]; 2],
 }
-
-const EMPTY: Unpacked = Unpacked {
-    weights: [[[0; LANES]; 2]; PAIRS],
-    scales: [[[0.0; LANES]; 2]; 2],
-    minima: [[0.0; LANES]; 2],
-};
 
 /// Computes many rows from weights that are unpacked once.
 #[inline(always)]
@@ -205,8 +200,8 @@ fn unpacked_product<S: Simd, F: Format>(s: S, product: GroupProduct<'_, F>) {
         x,
         out,
         stride,
+        panel,
     } = product;
-    let mut panel = [EMPTY; PANEL_SUBS];
     let num_subs = blocks.len() * F::SUBS;
     let mut first = 0;
     while first < num_subs {
@@ -308,7 +303,7 @@ impl<F: Format> Op for ReadRow<'_, F> {
     #[expect(clippy::cast_precision_loss, reason = "codes have at most 9 bits")]
     fn call<S: Simd>(self, s: S) {
         let (half, lane) = (self.lane / LANES, self.lane % LANES);
-        let mut unpacked = EMPTY;
+        let mut unpacked: Unpacked = bytemuck::Zeroable::zeroed();
         let (chunks, _) = self.out.as_chunks_mut::<{ 2 * PAIRS }>();
         for (at, out) in chunks
             .iter_mut()

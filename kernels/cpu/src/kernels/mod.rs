@@ -3,6 +3,7 @@
 mod attention;
 mod elementwise;
 mod linear;
+mod linear_float;
 mod math;
 mod quantise;
 mod select;
@@ -10,6 +11,7 @@ mod select;
 pub(crate) use attention::{
     CHUNK, ChunkResult, KEY_TILE, KvTile, MAX_QUERIES, QueryTile, SoftmaxState,
 };
+pub(crate) use linear::{PANEL_SUBS, Unpacked};
 pub use select::Isa;
 
 use crate::activation::{QuantRowMut, QuantView};
@@ -23,13 +25,15 @@ use std::ops::Range;
 pub(crate) trait Kernels: Send + Sync {
     /// For each row of `x`: `out[row][0 ..] = x[row] . weights` for the rows of `groups`.
     ///
-    /// `out` holds `16 * groups.len()` numbers for each row of `x`.
+    /// `out` holds `16 * groups.len()` numbers for each row of `x`; `panel` is scratch for
+    /// `PANEL_SUBS` unpacked sub-blocks.
     fn linear(
         &self,
         matrix: &PackedMatrix,
         groups: Range<usize>,
         x: QuantView<'_>,
         out: &mut [f32],
+        panel: &mut [Unpacked],
     );
 
     /// One row of a matrix as floats.
@@ -111,22 +115,27 @@ impl<S: Simd> Kernels for S {
         groups: Range<usize>,
         x: QuantView<'_>,
         out: &mut [f32],
+        panel: &mut [Unpacked],
     ) {
         let stride = groups.len() * GROUP;
         assert!(out.len() >= x.num_rows() * stride, "room for the rows");
-        with_format!(matrix.storage(), F => {
-            for (index, group) in groups.enumerate() {
-                let out = &mut out[index * GROUP..];
-                self.run(linear::GroupProduct::<F> { blocks: matrix.group::<F>(group), x, out, stride });
-            }
-        });
+        for (index, group) in groups.enumerate() {
+            let out = &mut out[index * GROUP..];
+            with_format!(
+                matrix.storage(),
+                F => self.run(linear::GroupProduct::<F> { blocks: matrix.group::<F>(group), x, out, stride, panel }),
+                self.run(linear_float::FloatProduct::<F> { columns: matrix.group::<F>(group), x, out, stride })
+            );
+        }
     }
 
     fn read_row(&self, matrix: &PackedMatrix, row: usize, out: &mut [f32]) {
         let (group, lane) = (row / GROUP, row % GROUP);
-        with_format!(matrix.storage(), F => {
-            self.run(linear::ReadRow::<F> { blocks: matrix.group::<F>(group), lane, out });
-        });
+        with_format!(
+            matrix.storage(),
+            F => self.run(linear::ReadRow::<F> { blocks: matrix.group::<F>(group), lane, out }),
+            self.run(linear_float::ReadFloats::<F> { columns: matrix.group::<F>(group), lane, out })
+        );
     }
 
     fn quantise(&self, values: &[f32], out: QuantRowMut<'_>) {

@@ -18,11 +18,15 @@ impl Op for Quantise<'_> {
     #[inline(always)]
     fn call<S: Simd>(self, s: S) {
         let QuantRowMut {
+            values,
             pairs,
             scales,
             sums,
             part_sums,
         } = self.out;
+        if !values.is_empty() {
+            values.copy_from_slice(self.values);
+        }
         let (blocks, _) = self.values.as_chunks::<BLOCK>();
         let outputs = pairs
             .iter_mut()

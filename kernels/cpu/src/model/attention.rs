@@ -15,7 +15,7 @@ impl Walk<'_> {
         let (step, thread) = (self.step, self.thread);
         let items = &step.plan.attention;
         self.phase(Phase::Attention, items.len(), |item| {
-            step.attend_item(layer, &items[item], thread)
+            step.attend_item(layer, &items[item], thread);
         })
     }
 }

@@ -56,15 +56,15 @@ impl KvCache {
             ..
         } = *shape;
         let per_block = 2 * num_layers * num_kv_heads * head_dim * block_size;
-        let len = num_blocks
+        let values = num_blocks
             .checked_mul(per_block)
-            .filter(|len| *len <= isize::MAX as usize / 2);
-        let Some(len) = len else {
-            return Err(Error::shape(
-                "num_blocks",
-                num_blocks,
-                "fewer: the cache would exceed the address space",
-            ));
+            .and_then(Shared::try_zeroed);
+        let Some(values) = values else {
+            let rule = format!(
+                "fewer: the system has no memory for blocks of {} bytes",
+                2 * per_block
+            );
+            return Err(Error::shape("num_blocks", num_blocks, rule));
         };
         Ok(Self {
             num_blocks,
@@ -72,7 +72,7 @@ impl KvCache {
             num_layers,
             num_kv_heads,
             head_dim,
-            values: Shared::zeroed(len),
+            values,
         })
     }
 
@@ -177,11 +177,13 @@ impl KvCache {
         for &(source, target) in copies.iter().filter(|(source, target)| source != target) {
             let (source, target) = (source as usize * len, target as usize * len);
             // SAFETY: two different blocks, and nobody else uses the cache.
-            unsafe {
-                self.values
-                    .get_mut(target..target + len)
-                    .copy_from_slice(self.values.get(source..source + len))
-            }
+            let (source, target) = unsafe {
+                (
+                    self.values.get(source..source + len),
+                    self.values.get_mut(target..target + len),
+                )
+            };
+            target.copy_from_slice(source);
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! A Llama-type model as one call per step.
 
 mod attention;
+mod ends;
 mod input;
 mod kv;
 mod phases;

@@ -1,4 +1,4 @@
-//! The phases of a step, except attention.
+//! The phases of a layer, except attention.
 //!
 //! Safety of the shared buffers: within a phase, each item writes rows and columns that no other
 //! item of the phase reads or writes; between phases, all items of the one before are done.
@@ -7,21 +7,21 @@
 
 use super::Phase;
 use super::input::Input;
-use super::step::{Step, Walk, num_head_items};
+use super::step::{Step, Walk};
 use super::weights::Layer;
-use super::workspace::{BestSlot, GROUPS_AT_A_TIME, ROW_BLOCK};
-use crate::activation::QuantRowMut;
+use super::workspace::{GROUPS_AT_A_TIME, ROW_BLOCK};
+use crate::activation::{QuantRowMut, QuantView};
 use crate::format::{BLOCK, GROUP};
-use crate::kernels::Best;
+use crate::kernels::PANEL_SUBS;
 use crate::matrix::PackedMatrix;
 use crate::threads::{Broken, share};
 use std::ops::Range;
 
 /// Rows and columns of one item of a linear layer.
 struct Tiling {
-    num_rows: usize,
-    num_units: usize,
-    num_parts: usize,
+    rows: usize,
+    units: usize,
+    parts: usize,
 }
 
 impl Tiling {
@@ -29,25 +29,22 @@ impl Tiling {
     fn new(num_rows: usize, num_units: usize, num_threads: usize) -> Self {
         let parts_per_thread = if num_rows < ROW_BLOCK { 4 } else { 16 };
         Self {
-            num_rows,
-            num_units,
-            num_parts: num_units.min(parts_per_thread * num_threads),
+            rows: num_rows,
+            units: num_units,
+            parts: num_units.min(parts_per_thread * num_threads),
         }
     }
 
     fn num_items(&self) -> usize {
-        self.num_parts * self.num_rows.div_ceil(ROW_BLOCK)
+        self.parts * self.rows.div_ceil(ROW_BLOCK)
     }
 
     /// Rows and units of an item.
     fn item(&self, item: usize) -> (Range<usize>, Range<usize>) {
-        let num_row_blocks = self.num_rows.div_ceil(ROW_BLOCK);
+        let num_row_blocks = self.rows.div_ceil(ROW_BLOCK);
         let first_row = item % num_row_blocks * ROW_BLOCK;
-        let rows = first_row..(first_row + ROW_BLOCK).min(self.num_rows);
-        (
-            rows,
-            share(self.num_units, self.num_parts, item / num_row_blocks),
-        )
+        let rows = first_row..(first_row + ROW_BLOCK).min(self.rows);
+        (rows, share(self.units, self.parts, item / num_row_blocks))
     }
 }
 
@@ -60,43 +57,6 @@ enum Target {
 }
 
 impl Walk<'_> {
-    /// Residual stream from the token ids, and the angles of every position.
-    pub(super) fn embed(&mut self) -> Result<(), Broken> {
-        let step = self.step;
-        let (shape, ws) = (&step.weights.shape, &*step.workspace);
-        let (hidden, half) = (shape.hidden_size, shape.head_dim / 2);
-        self.phase(Phase::Embed, step.plan.num_rows(), |row| {
-            // SAFETY: an item is a row, see the module.
-            let (x, cosines, sines) = unsafe {
-                let angles = row * half..(row + 1) * half;
-                let x = ws.x.get_mut(row * hidden..(row + 1) * hidden);
-                (
-                    x,
-                    ws.cosines.get_mut(angles.clone()),
-                    ws.sines.get_mut(angles),
-                )
-            };
-            step.kernels.read_row(
-                &step.weights.embed_tokens,
-                step.plan.token_ids[row] as usize,
-                x,
-            );
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "reference models form the angle in single precision too"
-            )]
-            let position = step.plan.position(row) as f32;
-            for (frequency, (cosine, sine)) in shape
-                .rotary_frequencies
-                .iter()
-                .zip(cosines.iter_mut().zip(sines))
-            {
-                let (exact_sine, exact_cosine) = f64::from(position * frequency).sin_cos();
-                (*cosine, *sine) = (exact_cosine as f32, exact_sine as f32);
-            }
-        })
-    }
-
     /// Norm, projections, rotation; queries go to the workspace, keys and values to the cache.
     pub(super) fn query_key_value(&mut self, layer: &Layer, index: usize) -> Result<(), Broken> {
         let step = self.step;
@@ -126,8 +86,7 @@ impl Walk<'_> {
             let groups = head * groups_per_head..(head + 1) * groups_per_head;
             // SAFETY: scratch is this thread's own.
             let tile = unsafe { ws.scratch[thread].tile.get_mut(0..rows.len() * head_dim) };
-            step.kernels
-                .linear(matrix, groups, input.view(rows.clone()), tile);
+            step.linear(matrix, groups, input.view(rows.clone()), tile, thread);
             for (row, values) in rows.zip(tile.chunks_exact_mut(head_dim)) {
                 if let Some(bias) = bias {
                     step.kernels
@@ -183,14 +142,14 @@ impl Walk<'_> {
             let (up, product) = rest.split_at_mut(len);
             for unit in units {
                 let groups = unit * BLOCK / GROUP..(unit + 1) * BLOCK / GROUP;
-                step.kernels.linear(
+                step.linear(
                     &layer.gate_proj,
                     groups.clone(),
                     input.view(rows.clone()),
                     gate,
+                    thread,
                 );
-                step.kernels
-                    .linear(&layer.up_proj, groups, input.view(rows.clone()), up);
+                step.linear(&layer.up_proj, groups, input.view(rows.clone()), up, thread);
                 for (row, (gate, up)) in rows.clone().zip(gate.chunks(BLOCK).zip(up.chunks(BLOCK)))
                 {
                     step.kernels.silu_and_mul(gate, up, product);
@@ -227,8 +186,13 @@ impl Walk<'_> {
                 let columns = groups.len() * GROUP;
                 // SAFETY: scratch is this thread's own.
                 let tile = unsafe { ws.scratch[thread].tile.get_mut(0..rows.len() * columns) };
-                step.kernels
-                    .linear(matrix, groups.clone(), input.view(rows.clone()), tile);
+                step.linear(
+                    matrix,
+                    groups.clone(),
+                    input.view(rows.clone()),
+                    tile,
+                    thread,
+                );
                 for (row, values) in rows.clone().zip(tile.chunks_exact(columns)) {
                     let start = row * hidden + groups.start * GROUP;
                     // SAFETY: one item writes these columns of this row.
@@ -238,54 +202,23 @@ impl Walk<'_> {
             }
         })
     }
-
-    /// Final norm and output head of the wanted rows: best logits, and full rows where asked for.
-    pub(super) fn head(&mut self) -> Result<(), Broken> {
-        let step = self.step;
-        let ws = &*step.workspace;
-        let thread = self.thread;
-        let num_rows = step.plan.logit_rows.len();
-        let norm = norm(step, thread, &step.weights.final_norm, |row| {
-            step.plan.logit_rows[row]
-        });
-        let input = Input::new(self, &ws.hidden, &ws.scratch[thread].hidden, num_rows, norm)?;
-        let matrix = step.weights.head();
-        let num_items = num_head_items(matrix.num_groups(), step.num_threads);
-        self.phase(Phase::Head, num_items, |item| {
-            // SAFETY: each item has slots of its own.
-            let slots = unsafe { ws.best.get_mut(item * num_rows..(item + 1) * num_rows) };
-            slots.fill(BestSlot::from(Best::NONE));
-            let groups = share(matrix.num_groups(), num_items, item);
-            for first in groups.clone().step_by(GROUPS_AT_A_TIME) {
-                let groups = first..(first + GROUPS_AT_A_TIME).min(groups.end);
-                let (columns, first_token) = (groups.len() * GROUP, groups.start * GROUP);
-                let num_tokens = columns.min(matrix.rows() - first_token);
-                for first_row in (0..num_rows).step_by(ROW_BLOCK) {
-                    let rows = first_row..(first_row + ROW_BLOCK).min(num_rows);
-                    // SAFETY: scratch is this thread's own.
-                    let tile = unsafe { ws.scratch[thread].tile.get_mut(0..rows.len() * columns) };
-                    step.kernels
-                        .linear(matrix, groups.clone(), input.view(rows.clone()), tile);
-                    for (row, logits) in rows.zip(tile.chunks_exact(columns)) {
-                        let logits = &logits[..num_tokens];
-                        let best = step.kernels.argmax(logits);
-                        let best = Best {
-                            index: best.index + first_token,
-                            ..best
-                        };
-                        slots[row] = BestSlot::from(Best::from(slots[row]).join(best));
-                        if row < step.logits.num_rows() {
-                            // SAFETY: one item computes these logits of this row.
-                            unsafe { step.logits.store(row, first_token, logits) }
-                        }
-                    }
-                }
-            }
-        })
-    }
 }
 
 impl Step {
+    /// [`Kernels::linear`](crate::kernels::Kernels::linear) with this thread's scratch.
+    pub(super) fn linear(
+        &self,
+        matrix: &PackedMatrix,
+        groups: Range<usize>,
+        x: QuantView<'_>,
+        out: &mut [f32],
+        thread: usize,
+    ) {
+        // SAFETY: scratch is this thread's own.
+        let panel = unsafe { self.workspace.scratch[thread].panel.get_mut(0..PANEL_SUBS) };
+        self.kernels.linear(matrix, groups, x, out, panel);
+    }
+
     /// Rotates one head of one row and puts it where attention looks for it.
     fn store_head(
         &self,
@@ -347,7 +280,7 @@ impl Step {
 }
 
 /// Norm and quantisation of rows of the residual stream; `source` says which row feeds which.
-fn norm<'a>(
+pub(super) fn norm<'a>(
     step: &'a Step,
     thread: usize,
     weight: &'a [f32],

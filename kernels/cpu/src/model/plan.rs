@@ -108,10 +108,11 @@ impl StepPlan {
             };
             let capacity = sequence.block_ids.len() * cache.block_size();
             if sequence.first_position + rows.len() > capacity {
-                let most = capacity as i64 - rows.len() as i64;
+                let num_blocks = sequence.block_ids.len();
                 let rule = format!(
-                    "at most {most}: its {} blocks hold {capacity} positions",
-                    sequence.block_ids.len()
+                    "such that its {} rows fit into its {num_blocks} blocks of {} positions",
+                    rows.len(),
+                    cache.block_size()
                 );
                 return Err(Error::plan(
                     "first_positions",

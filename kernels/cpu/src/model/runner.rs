@@ -178,7 +178,7 @@ impl Runner {
         let num_threads = self.pool.num_threads();
         let num_items = num_head_items(self.weights.head().num_groups(), num_threads);
         let workspace = Arc::new(Workspace::new(
-            &self.weights.shape,
+            &self.weights,
             demand,
             num_threads,
             num_items,

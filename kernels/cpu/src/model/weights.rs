@@ -11,7 +11,7 @@ use half::{bf16, f16};
 pub struct RawTensor<'a> {
     /// Canonical name, like `layers.3.q_proj`.
     pub name: &'a str,
-    /// Spelling of its storage, like "q4_1" or "f32".
+    /// Spelling of its storage, like `q4_1` or `f32`.
     pub storage: &'a str,
     /// One or two sizes.
     pub shape: &'a [usize],
@@ -40,6 +40,20 @@ pub(crate) struct Layer<M = PackedMatrix, V = Vec<f32>> {
     pub(crate) down_proj: M,
 }
 
+impl Layer {
+    fn matrices(&self) -> [&PackedMatrix; 7] {
+        [
+            &self.q_proj,
+            &self.k_proj,
+            &self.v_proj,
+            &self.o_proj,
+            &self.gate_proj,
+            &self.up_proj,
+            &self.down_proj,
+        ]
+    }
+}
+
 /// A layer while tensors arrive.
 type PartialLayer = Layer<Option<PackedMatrix>, Option<Vec<f32>>>;
 
@@ -58,25 +72,21 @@ impl Weights {
         self.lm_head.as_ref().unwrap_or(&self.embed_tokens)
     }
 
+    fn matrices(&self) -> impl Iterator<Item = &PackedMatrix> {
+        std::iter::once(&self.embed_tokens)
+            .chain(&self.lm_head)
+            .chain(self.layers.iter().flat_map(Layer::matrices))
+    }
+
     /// Bytes of memory that matrices take.
     #[must_use]
     pub fn num_bytes(&self) -> usize {
-        let layer = |layer: &Layer| {
-            [
-                &layer.q_proj,
-                &layer.k_proj,
-                &layer.v_proj,
-                &layer.o_proj,
-                &layer.gate_proj,
-                &layer.up_proj,
-                &layer.down_proj,
-            ]
-            .map(PackedMatrix::num_bytes)
-            .iter()
-            .sum::<usize>()
-        };
-        let head = self.lm_head.as_ref().map_or(0, PackedMatrix::num_bytes);
-        self.embed_tokens.num_bytes() + head + self.layers.iter().map(layer).sum::<usize>()
+        self.matrices().map(PackedMatrix::num_bytes).sum()
+    }
+
+    /// Whether some matrix is multiplied with floats.
+    pub(crate) fn has_floats(&self) -> bool {
+        self.matrices().any(|matrix| matrix.storage().is_float())
     }
 }
 
@@ -120,7 +130,7 @@ impl WeightsBuilder {
         let hidden = shape.hidden_size;
         match raw.name {
             "embed_tokens" => {
-                self.embed_tokens = Some(matrix(raw, shape.vocab_size, hidden, threads)?)
+                self.embed_tokens = Some(matrix(raw, shape.vocab_size, hidden, threads)?);
             }
             "lm_head" => self.lm_head = Some(matrix(raw, shape.vocab_size, hidden, threads)?),
             "final_norm" => self.final_norm = Some(vector(raw, hidden)?),

@@ -1,9 +1,9 @@
 //! Buffers that the phases of a step hand to each other.
 
-use super::{ModelShape, StepPlan, plan::ATTENTION_ROWS};
+use super::{StepPlan, Weights, plan::ATTENTION_ROWS};
 use crate::activation::QuantRows;
 use crate::format::{BLOCK, GROUP};
-use crate::kernels::{Best, CHUNK, MAX_QUERIES};
+use crate::kernels::{Best, CHUNK, MAX_QUERIES, PANEL_SUBS, Unpacked};
 use crate::shared::Shared;
 
 /// Rows below which every thread prepares the input of a linear layer itself.
@@ -55,6 +55,7 @@ pub(crate) struct Scratch {
     pub(crate) row: Shared<f32>,
     /// Results of a linear layer before they are stored.
     pub(crate) tile: Shared<f32>,
+    pub(crate) panel: Shared<Unpacked>,
     pub(crate) narrow: Shared<u16>,
     pub(crate) queries: Shared<f32>,
     pub(crate) scores: Shared<f32>,
@@ -115,11 +116,13 @@ impl From<BestSlot> for Best {
 
 impl Workspace {
     pub(crate) fn new(
-        shape: &ModelShape,
+        weights: &Weights,
         demand: Demand,
         num_threads: usize,
         num_head_items: usize,
     ) -> Self {
+        let shape = &weights.shape;
+        let keeps_floats = weights.has_floats();
         let Demand {
             rows,
             logit_rows,
@@ -131,10 +134,11 @@ impl Workspace {
         let tile_columns = shape.head_dim.max(GROUPS_AT_A_TIME * GROUP).max(3 * BLOCK);
         let item_queries = ATTENTION_ROWS * shape.group_size() * shape.head_dim;
         let scratch = || Scratch {
-            hidden: QuantRows::new(OWN_ROWS, hidden),
-            attention: QuantRows::new(OWN_ROWS, attention),
+            hidden: QuantRows::new(OWN_ROWS, hidden, keeps_floats),
+            attention: QuantRows::new(OWN_ROWS, attention, keeps_floats),
             row: Shared::zeroed(hidden.max(attention)),
             tile: Shared::zeroed(tile_rows * tile_columns),
+            panel: Shared::zeroed(PANEL_SUBS),
             narrow: Shared::zeroed(shape.head_dim),
             queries: Shared::zeroed(item_queries),
             scores: Shared::zeroed(MAX_QUERIES * CHUNK),
@@ -149,9 +153,9 @@ impl Workspace {
             queries: Shared::zeroed(rows * attention),
             attended: Shared::zeroed(rows * attention),
             partials: Shared::zeroed(partials * (shape.head_dim + 2)),
-            hidden: QuantRows::new(input_rows, hidden),
-            attention: QuantRows::new(rows, attention),
-            inner: QuantRows::new(rows, shape.intermediate_size),
+            hidden: QuantRows::new(input_rows, hidden, keeps_floats),
+            attention: QuantRows::new(rows, attention, keeps_floats),
+            inner: QuantRows::new(rows, shape.intermediate_size, keeps_floats),
             best: Shared::zeroed(num_head_items * logit_rows),
             scratch: (0..num_threads).map(|_| scratch()).collect(),
         }

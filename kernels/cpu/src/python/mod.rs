@@ -31,7 +31,7 @@ mod _native {
         crate::model::available_threads()
     }
 
-    /// Whether weights stored as `storage` ("q4_1", "f32", ...) can be computed with.
+    /// Whether weights stored as `storage` (`q4_1`, `f32`, ...) can be computed with.
     #[pyfunction]
     fn covers_storage(storage: &str) -> bool {
         crate::Storage::from_name(storage).is_some()

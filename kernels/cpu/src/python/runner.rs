@@ -7,7 +7,7 @@
 
 use super::weights::PyWeights;
 use crate::{Error, Isa, Phase, Runner, RunnerOptions, StepInput};
-use pyo3::buffer::PyBuffer;
+use pyo3::buffer::{PyBuffer, PyUntypedBuffer};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -56,21 +56,21 @@ impl PyRunner {
     fn step(
         &self,
         py: Python<'_>,
-        token_ids: PyBuffer<u32>,
-        row_starts: PyBuffer<u32>,
-        first_positions: PyBuffer<u32>,
-        table_starts: PyBuffer<u32>,
-        block_ids: PyBuffer<u32>,
-        logit_rows: PyBuffer<u32>,
+        token_ids: &Bound<'_, PyAny>,
+        row_starts: &Bound<'_, PyAny>,
+        first_positions: &Bound<'_, PyAny>,
+        table_starts: &Bound<'_, PyAny>,
+        block_ids: &Bound<'_, PyAny>,
+        logit_rows: &Bound<'_, PyAny>,
         block_copies: Vec<(u32, u32)>,
         logits: Option<PyBuffer<f32>>,
     ) -> PyResult<Vec<Option<u32>>> {
-        let token_ids = token_ids.to_vec(py)?;
-        let row_starts = row_starts.to_vec(py)?;
-        let first_positions = first_positions.to_vec(py)?;
-        let table_starts = table_starts.to_vec(py)?;
-        let block_ids = block_ids.to_vec(py)?;
-        let logit_rows = logit_rows.to_vec(py)?;
+        let token_ids = read_words("token_ids", token_ids)?;
+        let row_starts = read_words("row_starts", row_starts)?;
+        let first_positions = read_words("first_positions", first_positions)?;
+        let table_starts = read_words("table_starts", table_starts)?;
+        let block_ids = read_words("block_ids", block_ids)?;
+        let logit_rows = read_words("logit_rows", logit_rows)?;
         let logits: &mut [f32] = match &logits {
             None => &mut [],
             Some(buffer) if buffer.readonly() || !buffer.is_c_contiguous() => {
@@ -126,4 +126,21 @@ impl PyRunner {
             Phase::ALL.map(times).to_vec()
         })
     }
+}
+
+/// Copies an array of native 32-bit unsigned integers.
+fn read_words(field: &'static str, array: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
+    let buffer = PyUntypedBuffer::get(array)?;
+    if buffer.item_count() == 0 {
+        return Ok(Vec::new());
+    }
+    let format = buffer.format().to_string_lossy().into_owned();
+    let buffer = buffer.into_typed::<u32>().map_err(|_| {
+        Error::shape(
+            field,
+            format!("an array of format {format:?}"),
+            "an array of 32-bit unsigned integers",
+        )
+    })?;
+    buffer.to_vec(array.py())
 }

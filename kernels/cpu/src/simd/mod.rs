@@ -61,6 +61,10 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn store_f16(self, values: Self::F32, out: &mut [u16; LANES]);
     /// Widens 8 bfloat16.
     fn load_bf16(self, values: &[u16; LANES]) -> Self::F32;
+    /// Widens 8 unsigned bytes.
+    fn load_u8(self, values: [u8; LANES]) -> Self::F32;
+    /// Widens 8 signed bytes.
+    fn load_i8(self, values: [i8; LANES]) -> Self::F32;
 
     fn int_splat(self, value: u32) -> Self::Int;
     fn int_load(self, values: &[u32; LANES]) -> Self::Int;
@@ -71,14 +75,12 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn int_add(self, a: Self::Int, b: Self::Int) -> Self::Int;
     /// For each lane: product of the two first `i16` plus product of the two second.
     fn pair_dot(self, a: Self::Int, b: Self::Int) -> Self::Int;
-    /// Logical shift right of 16-bit lanes.
-    fn shr16<const N: i32>(self, a: Self::Int) -> Self::Int;
-    /// Shift left of 16-bit lanes.
-    fn shl16<const N: i32>(self, a: Self::Int) -> Self::Int;
-    /// Arithmetic shift right of 16-bit lanes.
-    fn sar16<const N: i32>(self, a: Self::Int) -> Self::Int;
-    /// Arithmetic shift right of 32-bit lanes.
-    fn sar32<const N: i32>(self, a: Self::Int) -> Self::Int;
+    /// Logical shift right of 16-bit lanes by less than 16.
+    fn shr16(self, a: Self::Int, by: u8) -> Self::Int;
+    /// Shift left of 16-bit lanes by less than 16.
+    fn shl16(self, a: Self::Int, by: u8) -> Self::Int;
+    /// Arithmetic shift right of 16-bit lanes by less than 16.
+    fn sar16(self, a: Self::Int, by: u8) -> Self::Int;
     /// `i32` lanes to floats, ties to even.
     fn int_to_f32(self, a: Self::Int) -> Self::F32;
     /// Nearest integers, ties to even, for |a| < 2^22.

@@ -115,6 +115,14 @@ impl Simd for Portable {
     fn load_bf16(self, values: &[u16; LANES]) -> Self::F32 {
         map(*values, |bits| bf16::from_bits(bits).to_f32())
     }
+    #[inline(always)]
+    fn load_u8(self, values: [u8; LANES]) -> Self::F32 {
+        map(values, f32::from)
+    }
+    #[inline(always)]
+    fn load_i8(self, values: [i8; LANES]) -> Self::F32 {
+        map(values, f32::from)
+    }
 
     #[inline(always)]
     fn int_splat(self, value: u32) -> Self::Int {
@@ -149,21 +157,17 @@ impl Simd for Portable {
         })
     }
     #[inline(always)]
-    fn shr16<const N: i32>(self, a: Self::Int) -> Self::Int {
-        let mask = (0xFFFF_u32 >> N) * 0x1_0001;
-        map(a, |a| (a >> N) & mask)
+    fn shr16(self, a: Self::Int, by: u8) -> Self::Int {
+        let mask = (0xFFFF_u32 >> by) * 0x1_0001;
+        map(a, |a| (a >> by) & mask)
     }
     #[inline(always)]
-    fn shl16<const N: i32>(self, a: Self::Int) -> Self::Int {
-        map(a, |a| pair(first(a) << N, second(a) << N))
+    fn shl16(self, a: Self::Int, by: u8) -> Self::Int {
+        map(a, |a| pair(first(a) << by, second(a) << by))
     }
     #[inline(always)]
-    fn sar16<const N: i32>(self, a: Self::Int) -> Self::Int {
-        map(a, |a| pair(first(a) >> N, second(a) >> N))
-    }
-    #[inline(always)]
-    fn sar32<const N: i32>(self, a: Self::Int) -> Self::Int {
-        map(a, |a| (a.cast_signed() >> N).cast_unsigned())
+    fn sar16(self, a: Self::Int, by: u8) -> Self::Int {
+        map(a, |a| pair(first(a) >> by, second(a) >> by))
     }
     #[inline(always)]
     fn int_to_f32(self, a: Self::Int) -> Self::F32 {

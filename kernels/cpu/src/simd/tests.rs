@@ -4,16 +4,12 @@ use super::{Avx2, LANES, Portable, Simd};
 use proptest::prelude::*;
 
 /// Bits of the results of all operations on some inputs.
-fn results<S: Simd>(
-    s: S,
-    a: [f32; LANES],
-    b: [f32; LANES],
-    i: [u32; LANES],
-    j: [u32; LANES],
-) -> Vec<u32> {
-    let (x, y, n, m) = (s.load(&a), s.load(&b), s.int_load(&i), s.int_load(&j));
+fn results<S: Simd>(s: S, floats: [[f32; LANES]; 2], words: [[u32; LANES]; 2]) -> Vec<u32> {
+    let (first, second) = (s.load(&floats[0]), s.load(&floats[1]));
+    let (left, right) = (s.int_load(&words[0]), s.int_load(&words[1]));
+    let (some_floats, some_words) = (floats[0], words[0]);
     let mut bits = Vec::new();
-    let mut floats = |value: S::F32| {
+    let mut keep = |value: S::F32| {
         let mut lanes = [0.0; LANES];
         s.store(value, &mut lanes);
         // Which NaN comes out is not defined; that one comes out is.
@@ -26,42 +22,46 @@ fn results<S: Simd>(
         }));
     };
     for value in [
-        s.add(x, y),
-        s.sub(x, y),
-        s.mul(x, y),
-        s.div(x, y),
-        s.max(x, y),
-        s.min(x, y),
-        s.abs(x),
-        s.splat(a[0]),
+        s.add(first, second),
+        s.sub(first, second),
+        s.mul(first, second),
+        s.div(first, second),
+        s.max(first, second),
+        s.min(first, second),
+        s.abs(first),
+        s.splat(some_floats[0]),
     ] {
-        floats(value);
+        keep(value);
     }
-    floats(s.mul_add(x, y, s.splat(b[1])));
-    floats(s.int_to_f32(n));
-    let small = a.map(|value| value.clamp(-4.0e6, 4.0e6));
+    keep(s.mul_add(first, second, s.splat(floats[1][1])));
+    keep(s.int_to_f32(left));
+    let small = some_floats.map(|value| value.clamp(-4.0e6, 4.0e6));
     let small = small.map(|value| if value.is_nan() { 0.0 } else { value });
-    floats(s.exp2_int(s.int_load(&i.map(|value| (value % 254).wrapping_sub(126)))));
-    let halves = std::array::from_fn(|lane| i[lane] as u16);
-    floats(s.load_f16(&halves));
+    keep(s.exp2_int(s.int_load(&some_words.map(|value| (value % 254).wrapping_sub(126)))));
+    let halves = std::array::from_fn(|lane| some_words[lane] as u16);
+    keep(s.load_f16(&halves));
+    keep(s.load_bf16(&halves));
+    keep(s.load_u8(some_words.map(|value| value as u8)));
+    keep(s.load_i8(some_words.map(|value| value as i8)));
     let mut narrow = [0; LANES];
     s.store_f16(s.load(&small), &mut narrow);
     bits.extend(narrow.map(u32::from));
     bits.extend([
         s.sum(s.load(&small)).to_bits(),
         s.largest(s.load(&small)).to_bits(),
-        s.int_sum(n).cast_unsigned(),
+        s.int_sum(left).cast_unsigned(),
     ]);
     let integers = [
-        s.int_and(n, m),
-        s.int_add(n, m),
-        s.pair_dot(n, m),
-        s.shr16::<4>(n),
-        s.shr16::<12>(n),
-        s.shl16::<8>(n),
-        s.sar16::<8>(n),
+        s.int_and(left, right),
+        s.int_or(left, right),
+        s.int_add(left, right),
+        s.pair_dot(left, right),
+        s.shr16(left, 4),
+        s.shr16(left, 12),
+        s.shl16(left, 8),
+        s.sar16(left, 8),
         s.round(s.load(&small)),
-        s.int_splat(i[3]),
+        s.int_splat(some_words[3]),
     ];
     for value in integers {
         let mut lanes = [0; LANES];
@@ -70,7 +70,7 @@ fn results<S: Simd>(
     }
     let mut pairs = [0; LANES / 2];
     s.store_pairs(
-        s.int_load(&i.map(|value| i32::from(value as i16).cast_unsigned())),
+        s.int_load(&some_words.map(|value| i32::from(value as i16).cast_unsigned())),
         &mut pairs,
     );
     bits.extend(pairs);
@@ -94,6 +94,6 @@ proptest! {
         j in prop::array::uniform8(any::<u32>()),
     ) {
         let Some(avx2) = Avx2::detect() else { return Ok(()) };
-        prop_assert_eq!(results(Portable, a, b, i, j), results(avx2, a, b, i, j));
+        prop_assert_eq!(results(Portable, [a, b], [i, j]), results(avx2, [a, b], [i, j]));
     }
 }

@@ -1,0 +1,184 @@
+"""Native executor: runs plans with the Rust operators of `deepinfer_cpu`. Imports no torch."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import deepinfer_cpu
+import numpy as np
+from numpy.typing import NDArray
+
+from deepinfer.config import EngineConfig, ModelConfig
+from deepinfer.executor.host import count_usable_processors, measure_available_memory_bytes
+from deepinfer.executor.kv_memory import compute_num_blocks
+from deepinfer.executor.native_weights import Progress, load_native_weights
+from deepinfer.executor.request_states import RequestState, RequestStates, ScheduledRequest
+from deepinfer.executor.token_choice import PromptRows, add_prompt_logprobs, select_prompt_rows
+from deepinfer.loader.checkpoint import Checkpoint
+from deepinfer.outputs import ModelRunnerOutput, SchedulerOutput, TokenLogprob
+from deepinfer.sampling import Sampler
+
+NOT_FINITE = "the model computed logits that are not finite"
+_HALF_BYTES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeBatch:
+    """T rows of R requests as the native step takes them; all arrays hold uint32.
+
+    Attributes:
+        token_ids: [T].
+        row_starts: [R + 1], first row of each request, and T.
+        first_positions: [R], position of each request's first row.
+        table_starts: [R + 1], first entry of each request's block table in `block_ids`, and their number.
+        block_ids: block tables one after the other, as far as this step reads and writes.
+    """
+
+    token_ids: array[int]
+    row_starts: array[int]
+    first_positions: array[int]
+    table_starts: array[int]
+    block_ids: array[int]
+
+
+def make_native_batch(scheduled: Sequence[ScheduledRequest], block_size: int) -> NativeBatch:
+    """Arrays for the scheduled requests, in their order."""
+    token_ids, row_starts, first_positions = array("I"), array("I", [0]), array("I")
+    table_starts, block_ids = array("I", [0]), array("I")
+    for item in scheduled:
+        token_ids.extend(item.state.token_ids[item.start : item.end])
+        row_starts.append(len(token_ids))
+        first_positions.append(item.start)
+        block_ids.extend(item.state.block_ids[: -(-item.end // block_size)])
+        table_starts.append(len(block_ids))
+    return NativeBatch(
+        token_ids=token_ids,
+        row_starts=row_starts,
+        first_positions=first_positions,
+        table_starts=table_starts,
+        block_ids=block_ids,
+    )
+
+
+class NativeRunner:
+    """An `Executor` on the Rust operators: packed weights, half-precision KV cache, one native call for each step."""
+
+    def __init__(self, config: EngineConfig, checkpoint: Checkpoint, *, progress: Progress | None = None) -> None:
+        """Repack the weights and reserve the KV blocks, whose memory stays untouched until used.
+
+        Raises:
+            WeightLoadError: a tensor is damaged or stored in a form without native operators.
+            ConfigError: the KV cache does not hold one request.
+        """
+        model_config = checkpoint.config
+        self._model_config = model_config
+        self._block_size = config.cache.block_size
+        self._num_blocks = compute_num_blocks(
+            config,
+            model_config,
+            bytes_per_value=_HALF_BYTES,
+            available_bytes=measure_available_memory_bytes() - sum(t.data.nbytes for t in checkpoint.tensors.values()),
+        )
+        num_threads = config.num_threads or count_usable_processors()
+        weights = load_native_weights(checkpoint, num_threads=num_threads, progress=progress)
+        self._storages = sorted({t.storage for t in checkpoint.tensors.values() if len(t.shape) == 2})
+        self._runner: deepinfer_cpu.Runner | None = deepinfer_cpu.Runner(
+            weights, num_blocks=self._num_blocks, block_size=self._block_size, num_threads=num_threads
+        )
+        self._num_threads = num_threads
+        self._states = RequestStates()
+        self._sampler = Sampler(model_config.vocab_size)
+
+    @property
+    def model_config(self) -> ModelConfig:
+        """Shape of the model."""
+        return self._model_config
+
+    @property
+    def num_blocks(self) -> int:
+        """KV blocks it allocated."""
+        return self._num_blocks
+
+    def describe(self) -> str:
+        """One line for the start-up log."""
+        instruction_set = self._runner.instruction_set if self._runner else "closed"
+        return (
+            f"native CPU operators {deepinfer_cpu.__version__} ({instruction_set}), {self._num_threads} threads, "
+            f"weights {'/'.join(self._storages)} as in the file, activations 15 bits, KV cache float16"
+        )
+
+    def close(self) -> None:
+        """Release weights, KV blocks and threads."""
+        self._runner = None
+
+    def execute(self, plan: SchedulerOutput) -> ModelRunnerOutput:
+        """Run one step."""
+        if self._runner is None:
+            raise RuntimeError("the executor is closed")
+        scheduled = self._states.apply(plan)
+        batch = make_native_batch(scheduled, self._block_size)
+        prompts, full, greedy = _sort_rows(scheduled, batch.row_starts)
+        wanted = array("I", (row for prompt in prompts for row in range(prompt.rows.start, prompt.rows.stop)))
+        num_prompt_rows = len(wanted)
+        wanted.extend(row for _, row in full)
+        num_full_rows = len(wanted)
+        wanted.extend(row for _, row in greedy)
+        logits = np.empty((num_full_rows, self._model_config.vocab_size), np.float32)
+        best = self._runner.step(
+            token_ids=batch.token_ids,
+            row_starts=batch.row_starts,
+            first_positions=batch.first_positions,
+            table_starts=batch.table_starts,
+            block_ids=batch.block_ids,
+            logit_rows=wanted,
+            block_copies=plan.block_copies,
+            logits=logits.reshape(-1),
+        )
+        output = ModelRunnerOutput()
+        row = 0
+        for prompt in prompts:
+            add_prompt_logprobs(output, prompt, logits[row : row + len(prompt.token_ids)])
+            row += len(prompt.token_ids)
+        self._sample(output, [state for state, _ in full], logits[num_prompt_rows:])
+        for (state, _), token_id in zip(greedy, best[num_full_rows:], strict=True):
+            _record(output, state, token_id, None, NOT_FINITE)
+        return output
+
+    def _sample(self, output: ModelRunnerOutput, states: list[RequestState], logits: NDArray[np.float32]) -> None:
+        if not states:
+            return
+        sampled = self._sampler.sample(logits, [state.sampling for state in states])
+        for index, state in enumerate(states):
+            error = sampled.errors.get(index)
+            token_id = sampled.token_ids[index] if error is None else None
+            _record(output, state, token_id, sampled.logprobs[index], error or NOT_FINITE)
+
+
+def _sort_rows(
+    scheduled: Sequence[ScheduledRequest], row_starts: array[int]
+) -> tuple[list[PromptRows], list[tuple[RequestState, int]], list[tuple[RequestState, int]]]:
+    """Rows that need logits: for prompt logprobs, in full for the sampler, and for their argmax alone."""
+    prompts: list[PromptRows] = []
+    if any(item.state.sampling.params.prompt_logprobs is not None for item in scheduled):
+        prompts = list(select_prompt_rows(scheduled, np.asarray(row_starts, np.int32)))
+    full: list[tuple[RequestState, int]] = []
+    greedy: list[tuple[RequestState, int]] = []
+    for item, end in zip(scheduled, row_starts[1:], strict=True):
+        if item.samples_token:
+            (greedy if item.state.sampling.needs_only_argmax else full).append((item.state, end - 1))
+    return prompts, full, greedy
+
+
+def _record(
+    output: ModelRunnerOutput, state: RequestState, token_id: int | None, logprob: TokenLogprob | None, error: str
+) -> None:
+    """Append a token to its request and to the step's output, or the reason why there is none."""
+    if token_id is None:
+        output.errors[state.request_id] = error
+        return
+    state.token_ids.append(token_id)
+    output.sampled_token_ids[state.request_id] = [token_id]
+    if logprob is not None:
+        output.logprobs[state.request_id] = [logprob]
