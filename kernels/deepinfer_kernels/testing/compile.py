@@ -3,7 +3,8 @@
     DEEPINFER_KERNELS_COMPILE=1 python -m deepinfer_kernels.testing.compile [--full] [--arch 90] [--write]
 
 prints JSON: Triton's version and, for every kernel launch that the cases make, registers per thread, bytes of shared
-memory and bytes of spills (the stack frame and local memory of the cubin, read by the cuobjdump that Triton brings).
+memory, bytes of spills (the stack frame and local memory of the cubin, read by the cuobjdump that Triton brings), and
+how many fused multiply-adds its PTX has.
 `--write` puts the figures into resources.json beside this file, under the version.
 
 The public functions run as they are on CPU tensors; only the launch is intercepted. So block sizes, warps and the
@@ -61,8 +62,8 @@ def _recorded_launches() -> Iterator[list[tuple[Any, dict[str, Any]]]]:
         JITFunction.run = original
 
 
-def _compile(kernel: Any, arguments: dict[str, Any], arch: int) -> tuple[bytes, int]:
-    """Return cubin and shared bytes of one launch."""
+def _compile(kernel: Any, arguments: dict[str, Any], arch: int) -> dict[str, int]:
+    """Return the figures of one launch."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -86,7 +87,10 @@ def _compile(kernel: Any, arguments: dict[str, Any], arch: int) -> tuple[bytes, 
     source = ASTSource(kernel, signature, constants, attributes)
     options = {name: arguments[name] for name in OPTION_NAMES if name in arguments}
     compiled = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
-    return compiled.asm["cubin"], compiled.metadata.shared
+    return read_resource_usage(compiled.asm["cubin"]) | {
+        "shared_bytes": compiled.metadata.shared,
+        "fused_operations": len(re.findall(r"\bfma\.", compiled.asm["ptx"])),
+    }
 
 
 def read_resource_usage(cubin: bytes) -> dict[str, int]:
@@ -106,7 +110,7 @@ def read_resource_usage(cubin: bytes) -> dict[str, int]:
 
 
 def measure_resources(architectures: tuple[int, ...] = ARCHITECTURES, *, is_full: bool = False) -> Resources:
-    """Compile what the cases launch: "case/kernel" -> "sm_90" -> registers, shared_bytes, spilled_bytes."""
+    """Compile what the cases launch: "case/kernel" -> "sm_90" -> figures."""
     resources: Resources = {}
     for case in iterate_cases(is_full=is_full):
         call = case.prepare(NUM_TOKENS, CONTEXT, torch.device("cpu"))
@@ -117,8 +121,7 @@ def measure_resources(architectures: tuple[int, ...] = ARCHITECTURES, *, is_full
                 continue  # what a decode row beside the chunk would run; the decode case has it
             row = resources.setdefault(f"{case.name}/{kernel.__name__.strip('_')}", {})
             for arch in architectures:
-                cubin, shared_bytes = _compile(kernel, arguments, arch)
-                row[f"sm_{arch}"] = read_resource_usage(cubin) | {"shared_bytes": shared_bytes}
+                row[f"sm_{arch}"] = _compile(kernel, arguments, arch)
     return resources
 
 
