@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from deepinfer.outputs import EngineOutput, RequestStats, TokenLogprob
     from deepinfer.request import FinishReason
     from deepinfer.sampling_params import SamplingParams
+    from deepinfer.structured import GrammarSpec
 
 _HOMES = {
     "LLM": "engine.llm",
@@ -35,6 +36,7 @@ _HOMES = {
     "CacheConfig": "config",
     "SchedulerConfig": "config",
     "SamplingParams": "sampling_params",
+    "GrammarSpec": "structured",
     "EngineOutput": "outputs",
     "RequestStats": "outputs",
     "TokenLogprob": "outputs",
@@ -62,6 +64,7 @@ __all__ = [
     "EngineError",
     "EngineOutput",
     "FinishReason",
+    "GrammarSpec",
     "InvalidSamplingParamsError",
     "PromptTooLongError",
     "QueueFullError",

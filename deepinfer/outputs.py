@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from deepinfer.request import FinishReason
 from deepinfer.sampling_params import SamplingParams
@@ -26,6 +27,26 @@ class TokenLogprob:
     top: tuple[tuple[int, float], ...] = ()
 
 
+class TokenMatcher(Protocol):
+    """Says which tokens may follow an output."""
+
+    def compute_mask(self, output_token_ids: Sequence[int]) -> bytes | None:
+        """One bit for each token id, the lowest bit of a byte first; None while everything is allowed.
+
+        Raises:
+            RequestError: the output does not have the required form.
+        """
+        ...
+
+
+class TokenConstraint(Protocol):
+    """A form that an output must have."""
+
+    def make_matcher(self) -> TokenMatcher:
+        """A matcher for one output, at its start."""
+        ...
+
+
 @dataclass(slots=True)
 class NewRequestData:
     """A request that the executor does not know (new, or resumed after preemption), in full.
@@ -35,6 +56,7 @@ class NewRequestData:
         num_prompt_tokens: how many of them are the prompt.
         block_ids: its KV blocks in order of position.
         num_computed_tokens: tokens whose KV entries already exist in those blocks.
+        constraint: the form its output must have.
     """
 
     request_id: str
@@ -44,6 +66,7 @@ class NewRequestData:
     eos_token_ids: frozenset[int]
     block_ids: list[int]
     num_computed_tokens: int
+    constraint: TokenConstraint | None = None
 
 
 @dataclass(slots=True)

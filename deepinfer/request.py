@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from deepinfer.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
-    from deepinfer.outputs import TokenLogprob
+    from deepinfer.outputs import TokenConstraint, TokenLogprob
 
 
 class FinishReason(enum.StrEnum):
@@ -64,6 +64,7 @@ class Request:
         num_computed_tokens: tokens of prompt + output whose KV entries exist.
         num_cached_tokens: prompt tokens that the prefix cache gave at the first admission.
         max_output_tokens: bound from max_tokens and the context.
+        constraint: the form its output must have.
         client_key: whose request it is; clients share the engine fairly.
         queue_key: place in the waiting queue (priority, fair share, arrival), lower first; given by the queue and kept
             over preemptions.
@@ -85,6 +86,7 @@ class Request:
     num_computed_tokens: int = 0
     num_cached_tokens: int = 0
     num_preemptions: int = 0
+    constraint: TokenConstraint | None = None
     client_key: str = ""
     queue_key: tuple[int, float, int] = (0, 0.0, 0)
     estimated_cost: float = 0.0

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from deepinfer.errors import InvalidSamplingParamsError, PromptTooLongError, RequestError
+from deepinfer.outputs import TokenConstraint
 from deepinfer.request import Request
 from deepinfer.sampling_params import SamplingParams
 
@@ -36,6 +37,7 @@ class AdmissionRules:
         *,
         arrival_time: float,
         client_key: str = "",
+        constraint: TokenConstraint | None = None,
     ) -> Request:
         """Build a request with a seed and a bound on its output.
 
@@ -61,6 +63,7 @@ class AdmissionRules:
             eos_token_ids=self.eos_token_ids,
             arrival_time=arrival_time,
             client_key=client_key,
+            constraint=constraint,
             max_output_tokens=room if params.max_tokens is None else min(params.max_tokens, room),
         )
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Self
 from deepinfer.config import EngineConfig, ModelConfig
 from deepinfer.engine.core import EngineCore, StepResult
 from deepinfer.engine.stream import OutputStream
-from deepinfer.errors import CapacityError, EngineDeadError, QueueFullError, RequestError
+from deepinfer.errors import CapacityError, ConfigError, EngineDeadError, QueueFullError, RequestError
 from deepinfer.metrics import StepStats
-from deepinfer.outputs import EngineOutput
+from deepinfer.outputs import EngineOutput, TokenConstraint
 from deepinfer.request import FinishReason, Request
 from deepinfer.sampling_params import SamplingParams
+from deepinfer.structured import GrammarCompiler, GrammarSpec, Vocabulary
 
 if TYPE_CHECKING:
     from deepinfer.loader.checkpoint import Checkpoint
@@ -48,6 +49,7 @@ class AsyncEngine:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.checkpoint = checkpoint
+        self._grammars = GrammarCompiler(self._make_vocabulary)
         self._core = core
         self._clock = clock
         self._max_unfinished = core.scheduler.config.max_num_seqs + core.scheduler.config.max_num_waiting
@@ -112,6 +114,16 @@ class AsyncEngine:
         """Call `listener` in the engine's thread after each step. It must be quick; one that raises is removed."""
         self._listeners.append(listener)
 
+    def compile_grammar(self, spec: GrammarSpec) -> TokenConstraint:
+        """Compile the form of an output, or return what an equal one gave. Takes milliseconds to seconds: servers call
+        it in a thread that runs no event loop.
+
+        Raises:
+            RequestError: it is malformed or uses something that is not covered; the message names it.
+            ConfigError: the package for it is not installed.
+        """
+        return self._grammars.compile(spec)
+
     def add_request(
         self,
         request_id: str,
@@ -120,6 +132,7 @@ class AsyncEngine:
         *,
         arrival_time: float | None = None,
         client_key: str = "",
+        constraint: TokenConstraint | None = None,
     ) -> OutputStream:
         """Queue a request; iterate over the result with `async for`. Must be called in a running event loop.
 
@@ -128,6 +141,7 @@ class AsyncEngine:
             prompt_token_ids: ids as a sequence, or a memoryview of format "I".
             arrival_time: `time.monotonic()` of the arrival at the server, so that times include tokenization.
             client_key: whose request it is, such as a name of an API key; clients share the engine fairly.
+            constraint: the form the output must have, from `compile_grammar`.
 
         Raises:
             RequestError: the request is invalid, or its id is in use.
@@ -142,6 +156,7 @@ class AsyncEngine:
             sampling_params,
             arrival_time=self._clock() if arrival_time is None else arrival_time,
             client_key=client_key,
+            constraint=constraint,
         )
         stream = OutputStream(request_id, loop, self.abort)
         with self._lock:
@@ -198,6 +213,13 @@ class AsyncEngine:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+    def _make_vocabulary(self) -> Vocabulary:
+        if self.checkpoint is None:
+            raise ConfigError("structured output needs a model with a tokenizer")
+        from deepinfer.engine.text import TextCodec
+
+        return TextCodec(self.checkpoint).make_vocabulary(self.model_config)
 
     # Engine thread ------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from deepinfer.errors import ConfigError, RequestError
 from deepinfer.request import Request
 from deepinfer.sampling.random import compute_key
 from deepinfer.sampling_params import SamplingParams
+from deepinfer.structured import CompiledGrammar, GrammarCompiler, GrammarSpec
 
 if TYPE_CHECKING:
     from deepinfer.engine.core import EngineCore
@@ -109,6 +110,7 @@ class LLM:
     def _set_up(self, core: EngineCore, codec: TextCodec, *, seed: int, decode_sequence: bool) -> None:
         self._core = core
         self._codec = codec
+        self._grammars = GrammarCompiler(lambda: codec.make_vocabulary(core.executor.model_config))
         self._seed = seed
         self._decode_sequence = decode_sequence
         self._numbers = itertools.count()
@@ -128,6 +130,7 @@ class LLM:
         *,
         stop: Sequence[str] = (),
         skip_special_tokens: bool = False,
+        grammar: GrammarSpec | None = None,
     ) -> list[str] | list[RequestOutput]:
         """Complete prompts; results stand in the order of the prompts.
 
@@ -137,6 +140,7 @@ class LLM:
             use_tqdm: show progress on a terminal.
             stop: texts that end an output; they are not part of it.
             skip_special_tokens: leave special tokens, such as the one that ends the output, out of the text.
+            grammar: a form that every output must have.
 
         Returns:
             Texts, or `RequestOutput` objects if `decode_sequence` is False; those carry the error of their prompt.
@@ -155,7 +159,7 @@ class LLM:
             items = [(text, self._codec.encode(text)) for text in prompts]
         else:
             items = [(None, token_ids) for token_ids in prompt_token_ids or ()]
-        return self._complete(items, sampling_params, stop, skip_special_tokens, show_progress=use_tqdm)
+        return self._complete(items, sampling_params, stop, skip_special_tokens, grammar, show_progress=use_tqdm)
 
     def chat(
         self,
@@ -166,6 +170,7 @@ class LLM:
         chat_template_kwargs: Mapping[str, Any] | None = None,
         stop: Sequence[str] = (),
         use_tqdm: bool = False,
+        grammar: GrammarSpec | None = None,
     ) -> list[str] | list[RequestOutput]:
         """Answer one conversation or several, rendered by the model's chat template; see `generate`."""
         conversations = [messages] if messages and isinstance(messages[0], Mapping) else messages
@@ -173,7 +178,7 @@ class LLM:
             (None, self._codec.encode_chat(conversation, tools=tools, template_kwargs=chat_template_kwargs))  # type: ignore[arg-type]
             for conversation in conversations
         ]
-        return self._complete(items, sampling_params, stop, True, show_progress=use_tqdm)
+        return self._complete(items, sampling_params, stop, True, grammar, show_progress=use_tqdm)
 
     def stream(
         self,
@@ -222,12 +227,17 @@ class LLM:
         sampling_params: SamplingParams | Sequence[SamplingParams] | None,
         stop: Sequence[str],
         skip_special_tokens: bool,
+        grammar: GrammarSpec | None,
         *,
         show_progress: bool,
     ) -> list[str] | list[RequestOutput]:
         params = _params_for_each(sampling_params, len(items))
+        constraint = None if grammar is None else self._grammars.compile(grammar)
         with self._lock:
-            made = [self._make(text, token_ids, own) for (text, token_ids), own in zip(items, params, strict=True)]
+            made = [
+                self._make(text, token_ids, own, constraint)
+                for (text, token_ids), own in zip(items, params, strict=True)
+            ]
             results = [result for result, _ in made]
             if self._decode_sequence:
                 _raise_first_error(results)
@@ -246,7 +256,11 @@ class LLM:
         return [result.text for result in results]
 
     def _make(
-        self, text: str | None, token_ids: Sequence[int] | memoryview, params: SamplingParams
+        self,
+        text: str | None,
+        token_ids: Sequence[int] | memoryview,
+        params: SamplingParams,
+        constraint: CompiledGrammar | None = None,
     ) -> tuple[RequestOutput, Request | None]:
         """A result to fill, and the request that fills it unless it is invalid."""
         number = next(self._numbers)
@@ -254,7 +268,9 @@ class LLM:
             params = replace(params, seed=compute_key(self._seed, number))
         result = RequestOutput(request_id=f"offline-{number}", prompt=text, prompt_token_ids=array("I"))
         try:
-            request = self._core.rules.make_request(result.request_id, token_ids, params, arrival_time=time.monotonic())
+            request = self._core.rules.make_request(
+                result.request_id, token_ids, params, arrival_time=time.monotonic(), constraint=constraint
+            )
         except RequestError as error:
             result.fail(error)
             return result, None

@@ -6,8 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from deepinfer.config import ModelConfig
 from deepinfer.errors import ConfigError, RequestError
 from deepinfer.loader.checkpoint import Checkpoint, TokenizerSpec
+from deepinfer.structured import Vocabulary
 
 if TYPE_CHECKING:
     import recipe_rs
@@ -65,6 +67,17 @@ class TextCodec:
             return memoryview(self.encoding.encode(rendered)).cast("I")
         except (self._recipe_rs.RecipeError, TypeError) as error:
             raise RequestError(f"the conversation cannot be rendered: {error}", param="messages") from error
+
+    def make_vocabulary(self, config: ModelConfig) -> Vocabulary:
+        """The tokens for structured output."""
+        tokenizer = self.tokenizer
+        return Vocabulary(
+            tokens=[tokenizer.token_bytes(token_id) for token_id in range(tokenizer.vocab_size)],
+            special_token_ids=sorted(tokenizer.special_token_ids),
+            eos_token_ids=config.eos_token_ids,
+            encode=lambda text: list(memoryview(tokenizer.encode_plain(text)).cast("I")),
+            size=max(config.vocab_size, tokenizer.vocab_size),
+        )
 
     def make_stream(self, *, stop: Sequence[str], skip_special_tokens: bool) -> recipe_rs.TextStream:
         """Incremental decoder of one output."""

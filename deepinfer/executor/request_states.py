@@ -83,7 +83,13 @@ def _state_of(new: NewRequestData) -> RequestState:
         request_id=new.request_id,
         token_ids=token_ids,
         num_prompt_tokens=new.num_prompt_tokens,
-        sampling=SamplingRow(new.sampling_params, token_ids, new.num_prompt_tokens, new.eos_token_ids),
+        sampling=SamplingRow(
+            new.sampling_params,
+            token_ids,
+            new.num_prompt_tokens,
+            new.eos_token_ids,
+            matcher=None if new.constraint is None else new.constraint.make_matcher(),
+        ),
         block_ids=list(new.block_ids),
         num_computed_tokens=new.num_computed_tokens,
     )

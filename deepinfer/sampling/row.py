@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from deepinfer.outputs import TokenMatcher
 from deepinfer.sampling.penalties import TokenHistory
 from deepinfer.sampling_params import SamplingParams
 
@@ -27,6 +28,7 @@ class SamplingRow:
         "_end_ids",
         "_has_thought",
         "_history",
+        "_matcher",
         "needs_only_argmax",
         "num_prompt_tokens",
         "params",
@@ -39,12 +41,15 @@ class SamplingRow:
         token_ids: Sequence[int],
         num_prompt_tokens: int,
         eos_token_ids: frozenset[int] = frozenset(),
+        *,
+        matcher: TokenMatcher | None = None,
     ) -> None:
         self.params = params
         self.token_ids = token_ids
         self.num_prompt_tokens = num_prompt_tokens
         self.needs_only_argmax = (
             params.is_greedy
+            and matcher is None
             and not changes_logits(params)
             and params.logprobs is None
             and not params.golden_token_ids
@@ -54,6 +59,7 @@ class SamplingRow:
         self._bias_values = np.fromiter(params.logit_bias.values(), np.float32, len(params.logit_bias))
         ends = set(params.stop_token_ids) if params.ignore_eos else {*params.stop_token_ids, *eos_token_ids}
         self._end_ids = np.array(sorted(ends), np.int64)
+        self._matcher = matcher
         self._has_thought = params.max_thinking_tokens is None
         self._history = TokenHistory(token_ids, num_prompt_tokens) if params.has_penalties else None
 
@@ -80,9 +86,17 @@ class SamplingRow:
         return None
 
     def adjust(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Penalties, logit_bias, then bans; `logits` [V] is not changed, and returned as it is if nothing applies."""
+        """Penalties, logit_bias, then bans, then the required form; `logits` [V] is not changed, and returned as it is
+        if nothing applies.
+
+        Raises:
+            RequestError: the output so far does not have the required form.
+        """
         params = self.params
-        if not changes_logits(params):
+        mask = None
+        if self._matcher is not None:
+            mask = self._matcher.compute_mask(self.token_ids[self.num_prompt_tokens :])
+        if mask is None and not changes_logits(params):
             return logits
         adjusted = logits.copy()
         if self._history is not None:
@@ -95,6 +109,10 @@ class SamplingRow:
             num_before = len(word) - 1
             if num_before == 0 or tuple(self.token_ids[-num_before:]) == word[:-1]:
                 adjusted[word[-1]] = -np.inf
+        if mask is not None:
+            bits = np.unpackbits(np.frombuffer(mask, np.uint8), bitorder="little")[: adjusted.size]
+            adjusted[: bits.size][bits == 0] = -np.inf
+            adjusted[bits.size :] = -np.inf
         return adjusted
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from deepinfer.errors import RequestError
 from deepinfer.outputs import TokenLogprob
 from deepinfer.sampling.logprobs import compute_token_logprob
 from deepinfer.sampling.random import (
@@ -70,7 +71,11 @@ class Sampler:
     def _sample_row(self, result: SampledRows, index: int, logits: NDArray[np.float32], row: SamplingRow) -> None:
         params = row.params
         forced_token_id = row.forced_token_id
-        adjusted = row.adjust(logits)
+        try:
+            adjusted = row.adjust(logits)
+        except RequestError as error:
+            self._fail(result, index, str(error))
+            return
         best_id = result.token_ids[index] if adjusted is logits else int(adjusted.argmax())
         best = float(adjusted[best_id])
         is_possible = math.isfinite(best)
@@ -78,7 +83,7 @@ class Sampler:
         if forced_token_id is not None:
             token_id = forced_token_id
         elif not is_possible:
-            self._fail(result, index, "logit_bias, bad_words and min_tokens together forbid every token")
+            self._fail(result, index, "logit_bias, bad_words, min_tokens and grammar together forbid every token")
             return
         elif params.is_greedy:
             token_id = best_id

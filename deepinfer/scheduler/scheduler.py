@@ -258,6 +258,7 @@ class Scheduler:
                 eos_token_ids=request.eos_token_ids,
                 block_ids=list(request.block_ids),
                 num_computed_tokens=hit.num_tokens,
+                constraint=request.constraint,
             )
         )
         self._prefilling.append(request)
