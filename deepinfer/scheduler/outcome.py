@@ -33,19 +33,20 @@ def make_output(
     prompt_logprobs: list[TokenLogprob] | None = None,
 ) -> EngineOutput:
     """What one step gave a request, with its end if it has ended."""
-    seed = request.sampling_params.seed
-    return EngineOutput(
-        request_id=request.request_id,
-        new_token_ids=new_token_ids,
-        finish_reason=request.finish_reason,
-        stop_token_id=request.stop_token_id,
+    output = EngineOutput(
+        request.request_id,
+        new_token_ids,
         logprobs=logprobs,
         prompt_logprobs=prompt_logprobs,
-        error_message=request.error_message,
         num_cached_tokens=request.num_cached_tokens,
-        seed=0 if seed is None else seed,
-        stats=make_stats(request) if request.finished_time is not None else None,
+        seed=request.sampling_params.seed or 0,
     )
+    if request.finished_time is not None:
+        output.finish_reason = request.finish_reason
+        output.stop_token_id = request.stop_token_id
+        output.error_message = request.error_message
+        output.stats = make_stats(request)
+    return output
 
 
 def make_stats(request: Request) -> RequestStats:

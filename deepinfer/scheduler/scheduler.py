@@ -301,61 +301,67 @@ class Scheduler:
         outputs = self.take_outputs()
         now = self._clock()
         block_size = self.cache.block_size
+        sampled_token_ids, errors = result.sampled_token_ids, result.errors
+        is_running = RequestStatus.RUNNING
         scheduled, self._scheduled = self._scheduled, []
         for block_id in self._copy_sources:
             self.cache.release_copy_source(block_id)
         self._copy_sources.clear()
         for request, num_tokens in zip(scheduled, plan.num_scheduled_tokens.values(), strict=True):
-            request_id = request.request_id
-            request.num_computed_tokens += num_tokens
-            if request.status is not RequestStatus.RUNNING:  # aborted while the step ran
+            request.num_computed_tokens = num_computed = request.num_computed_tokens + num_tokens
+            if request.status is not is_running:  # aborted while the step ran
                 self._end(request, RequestStatus.FINISHED_ABORTED)
                 outputs.append(make_output(request, []))
                 continue
-            if request_id in result.errors:
-                request.error_message = result.errors[request_id]
+            if errors and request.request_id in errors:
+                request.error_message = errors[request.request_id]
                 self._end(request, RequestStatus.FINISHED_ERROR)
                 outputs.append(make_output(request, []))
                 continue
-            if request.num_computed_tokens >= (len(request.block_hashes) + 1) * block_size:
+            if num_computed >= (len(request.block_hashes) + 1) * block_size:
                 self.cache.commit(request)
             if request.sampling_params.prompt_logprobs is not None:
                 _collect_prompt_logprobs(request, num_tokens, result)
-            new_token_ids = result.sampled_token_ids.get(request_id)
+            new_token_ids = sampled_token_ids.get(request.request_id)
+            is_complete = num_computed >= len(request.prompt_token_ids) + len(request.output_token_ids)
+            if is_complete != bool(new_token_ids):
+                raise RuntimeError(
+                    f"the executor sampled {new_token_ids or 'nothing'} for request {request.request_id!r} after "
+                    f"{num_computed} of {request.num_tokens} tokens"
+                )
             if new_token_ids:
                 outputs.append(self._append(request, new_token_ids, result, now))
-            elif request.num_computed_tokens >= request.num_tokens:
-                raise RuntimeError(f"the executor sampled nothing for {request_id!r} at the end of its tokens")
         return outputs
 
     def _append(
         self, request: Request, sampled_token_ids: list[int], result: ModelRunnerOutput, now: float
     ) -> EngineOutput:
         """Append sampled tokens up to the one that ends the request."""
+        params = request.sampling_params
         prompt_logprobs = None
         if request.first_token_time is None:
             request.first_token_time = now
-            if request.sampling_params.prompt_logprobs is not None:
+            if params.prompt_logprobs is not None:
                 prompt_logprobs = request.prompt_logprobs
-        if request.num_computed_tokens < request.num_prompt_tokens + len(request.output_token_ids):
-            raise RuntimeError(f"a token was sampled for {request.request_id!r} in the middle of its prefill")
-        num_new = 0
+        new_token_ids: list[int] = []
         end = RequestStatus.FINISHED_LENGTH if request.max_output_tokens == 0 else None
-        while end is None and num_new < len(sampled_token_ids):
-            token_id = sampled_token_ids[num_new]
-            request.output_token_ids.append(token_id)
-            num_new += 1
-            end = find_end(request, token_id)
+        if end is None:
+            for token_id in sampled_token_ids:
+                request.output_token_ids.append(token_id)
+                new_token_ids.append(token_id)
+                end = find_end(request, token_id)
+                if end is not None:
+                    break
         if end is not None:
             self._end(request, end)
-        elif request in self._prefilling:
+        elif self._prefilling and request in self._prefilling:
             self._prefilling.remove(request)
             self._decoding.append(request)
             self.cache.commit_tail(request)
         logprobs = None
-        if request.sampling_params.logprobs is not None:
-            logprobs = result.logprobs.get(request.request_id, [])[:num_new]
-        return make_output(request, sampled_token_ids[:num_new], logprobs=logprobs, prompt_logprobs=prompt_logprobs)
+        if params.logprobs is not None:
+            logprobs = result.logprobs.get(request.request_id, [])[: len(new_token_ids)]
+        return make_output(request, new_token_ids, logprobs=logprobs, prompt_logprobs=prompt_logprobs)
 
     def _end(self, request: Request, status: RequestStatus) -> None:
         """Give back everything a request holds."""
