@@ -43,6 +43,7 @@ class SamplingParams:
         max_thinking_tokens: output tokens after which `thinking_end_token_id` is forced if it has not appeared.
         thinking_end_token_id: the token that ends the model's thinking.
         priority: lower goes first; equal priorities are served in order of arrival.
+        use_prefix_cache: whether the request takes from the prefix cache and leaves its blocks in it.
         cache_salt: requests share cached prefixes only with requests of the same salt.
     """
 
@@ -67,6 +68,7 @@ class SamplingParams:
     max_thinking_tokens: int | None = None
     thinking_end_token_id: int | None = None
     priority: int = 0
+    use_prefix_cache: bool = True
     cache_salt: str = ""
 
     def __post_init__(self) -> None:

@@ -7,6 +7,8 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from deepinfer.errors import InvalidSamplingParamsError, PromptTooLongError, RequestError
 from deepinfer.outputs import TokenConstraint
 from deepinfer.request import Request
@@ -81,7 +83,7 @@ class AdmissionRules:
             ) from None
         if not prompt:
             raise RequestError("prompt is empty; give at least one token", param="prompt")
-        largest = max(prompt)
+        largest = int(np.frombuffer(prompt, np.uint32).max())
         if largest >= self.vocab_size:
             raise RequestError(
                 f"prompt holds token id {largest}, but the model's vocabulary ends at {self.vocab_size - 1}",

@@ -45,7 +45,7 @@ class KVCacheManager:
 
     def find_prefix(self, request: Request, max_tokens: int) -> PrefixHit:
         """What the cache knows of the request's prompt and output, at most `max_tokens` tokens. Takes nothing."""
-        if not self.enable_prefix_caching:
+        if not self._is_caching(request):
             return PrefixHit([], [], None, 0, 0, None)
         root = self._root_hash(request.sampling_params.cache_salt)
         return self.cache.find(root, _token_data(request, 0, request.num_tokens), max_tokens)
@@ -54,7 +54,7 @@ class KVCacheManager:
         """(prefix name, data) of the next full block the request will complete from tokens it has; None if none."""
         index = len(request.block_hashes)
         end = (index + 1) * self.block_size
-        if not self.enable_prefix_caching or end > request.num_tokens:
+        if end > request.num_tokens or not self._is_caching(request):
             return None
         return self._parent_hash(request, index), _token_data(request, end - self.block_size, end)
 
@@ -109,7 +109,7 @@ class KVCacheManager:
 
     def commit(self, request: Request) -> None:
         """Make the full blocks that are computed by now findable."""
-        if not self.enable_prefix_caching:
+        if not self._is_caching(request):
             return
         size = self.block_size
         hashes = request.block_hashes
@@ -124,7 +124,7 @@ class KVCacheManager:
         self.commit(request)
         start = len(request.block_hashes) * self.block_size
         end = request.num_computed_tokens
-        if self.enable_prefix_caching and end > start:
+        if end > start and self._is_caching(request):
             index = len(request.block_hashes)
             self._insert(request.block_ids[index], self._parent_hash(request, index), _token_data(request, start, end))
 
@@ -144,6 +144,9 @@ class KVCacheManager:
             self.pool.release(block_id)
         request.block_ids = []
         request.block_hashes = []
+
+    def _is_caching(self, request: Request) -> bool:
+        return self.enable_prefix_caching and request.sampling_params.use_prefix_cache
 
     def _insert(self, block_id: int, parent_hash: bytes, data: bytes) -> bytes | None:
         block_hash, is_entered = self.cache.insert(block_id, parent_hash, data)

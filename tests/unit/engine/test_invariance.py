@@ -52,6 +52,20 @@ def test_block_size(make_core, expected, block_size):
     assert serve(make_core(num_blocks=32, block_size=block_size), list(PROMPTS))[0] == expected
 
 
+@pytest.mark.parametrize("budget", [64, 512])
+def test_prompts_around_the_block_size(make_core, budget):
+    core = make_core(block_size=128, max_model_len=1100, num_blocks=64, max_num_batched_tokens=budget)
+    params = SamplingParams(temperature=0.0, max_tokens=6, ignore_eos=True)
+    prompts = {f"r{length}": [length % 190] * length for length in (1, 127, 128, 129, 255, 256, 257, 1024)}
+    for name, prompt in prompts.items():
+        core.add_request(core.rules.make_request(name, prompt, params, arrival_time=0.0))
+    outputs = {name: [] for name in prompts}
+    while core.has_work:
+        for output in core.step().outputs:
+            outputs[output.request_id] += output.new_token_ids
+    assert outputs == {name: core.executor.predict(prompt, params) for name, prompt in prompts.items()}
+
+
 @pytest.mark.parametrize("caching", [True, False])
 def test_forced_preemption(make_core, expected, caching):
     core = make_core(num_blocks=11, max_model_len=176, caching=caching)

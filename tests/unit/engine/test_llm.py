@@ -2,7 +2,8 @@
 
 import pytest
 
-from deepinfer import LLM, ConfigError, FinishReason, RequestError, RequestOutput, SamplingParams
+from deepinfer import LLM, ConfigError, FinishReason, GrammarSpec, RequestError, RequestOutput, SamplingParams
+from deepinfer.structured import Vocabulary
 
 GREEDY = SamplingParams(temperature=0.0, max_tokens=8, ignore_eos=True)
 
@@ -42,6 +43,16 @@ class LetterCodec:
         if not messages:
             raise RequestError("the conversation is empty", param="messages")
         return self.encode("".join(message["content"] for message in messages))
+
+    def make_vocabulary(self, config):
+        tokens = [chr(token_id + 33).encode() for token_id in range(1, config.vocab_size)]
+        return Vocabulary(
+            tokens=[b"<eos>", *tokens],
+            special_token_ids=[0],
+            eos_token_ids=[0],
+            encode=self.encode,
+            size=config.vocab_size,
+        )
 
     def make_stream(self, *, stop, skip_special_tokens):
         return LetterStream(stop)
@@ -152,6 +163,23 @@ def test_chat_takes_one_conversation_or_several(make_llm):
     assert llm.chat([one, two], GREEDY) == [text_of(llm, "abc"), text_of(llm, "xyz")]
     with pytest.raises(RequestError, match="conversation is empty"):
         llm.chat([[]], GREEDY)
+
+
+def test_a_grammar_travels_with_its_request(make_llm):
+    llm = make_llm()
+    seen = []
+    execute = llm._core.executor.execute
+
+    def spy(plan):
+        seen.extend(new.constraint.make_matcher().compute_mask([]) for new in plan.scheduled_new_requests)
+        return execute(plan)
+
+    llm._core.executor.execute = spy
+    llm.generate(["a", "b"], GREEDY, grammar=GrammarSpec("choice", choices=("yes", "no")))
+    allowed = sum(1 << ord(letter) - 33 for letter in "yn")
+    assert [int.from_bytes(mask, "little") for mask in seen] == [allowed, allowed]
+    with pytest.raises(RequestError, match="unclosed"):
+        llm.generate(["a"], GREEDY, grammar=GrammarSpec("regex", "("))
 
 
 def test_a_program_gives_the_same_texts_each_time_it_runs(make_llm):

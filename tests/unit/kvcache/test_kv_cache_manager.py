@@ -10,11 +10,11 @@ from deepinfer.kvcache import KVCacheManager
 from deepinfer.request import Request
 
 
-def make_request(tokens, output=(), salt=""):
+def make_request(tokens, output=(), salt="", use_prefix_cache=True):
     return Request(
         request_id="r",
         prompt_token_ids=array("I", tokens),
-        sampling_params=SamplingParams(seed=0, cache_salt=salt),
+        sampling_params=SamplingParams(seed=0, cache_salt=salt, use_prefix_cache=use_prefix_cache),
         eos_token_ids=frozenset(),
         arrival_time=0.0,
         max_output_tokens=10,
@@ -84,6 +84,17 @@ def test_disabled_cache_finds_and_keeps_nothing():
     assert manager.find_prefix(make_request(range(40)), 39).num_tokens == 0
     assert manager.pool.num_evictable == 0
     assert manager.num_available_blocks == 8
+
+
+def test_a_request_may_stay_out_of_the_cache():
+    manager = make_manager()
+    private = make_request(range(40), use_prefix_cache=False)
+    compute(manager, private)
+    manager.free(private)
+    assert manager.pool.num_evictable == 0
+    serve(manager, range(40))
+    assert manager.find_prefix(make_request(range(40), use_prefix_cache=False), 39).num_tokens == 0
+    assert manager.find_prefix(make_request(range(40)), 39).num_tokens == 39
 
 
 def test_blocks_of_a_running_request_are_shared_and_freed_once():
