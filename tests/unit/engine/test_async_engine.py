@@ -37,7 +37,7 @@ class BlockedExecutor(ScriptedExecutor):
         return super().execute(plan)
 
 
-class FailingExecutor(ScriptedExecutor):
+class FailingExecutor(BlockedExecutor):
     num_steps = 0
 
     def execute(self, plan):
@@ -171,6 +171,7 @@ def test_a_dead_loop_is_told_to_everyone(make_core, caplog):
 
     async def main(engine):
         streams = [engine.add_request(f"r{number}", [number], LONG) for number in range(3)]
+        core.executor.gate.set()
         for stream in streams:
             with pytest.raises(EngineDeadError, match="MemoryError: no more pages"):
                 await collect(stream)
