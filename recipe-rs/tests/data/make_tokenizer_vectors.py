@@ -38,7 +38,7 @@ CORPUS = [
     "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。ラーメン・カレー。",
     "道可道，非常道。名可名，非常名。无名天地之始，有名万物之母。",
     "Съешь же ещё этих мягких французских булок, да выпей чаю. Ça va? Où êtes-vous né?",
-    "aaaa bbbb abab baba    \r\n  <html><body class=\"x\">&nbsp;</body></html> ///// ----- =====",
+    'aaaa bbbb abab baba    \r\n  <html><body class="x">&nbsp;</body></html> ///// ----- =====',
 ]
 ADDED = ["<｜begin｜>", "<｜end｜>", "<think>", "</think>"]
 POOLS = [
@@ -74,7 +74,13 @@ def pre_tokenizer(name: str) -> pre_tokenizers.PreTokenizer:
 def texts() -> list[str]:
     rng = random.Random(20260101)
     made = ["", " ", "\n", "a", *CORPUS, *(text[:23] + text[11:] for text in CORPUS)]
-    made += ["I'M we'LL he'ſ x'S 'tis", "<think>a</think><｜begin｜> <｜end", "a" * 200, "道" * 70, "ab" * 60 + "é" * 40]
+    made += [
+        "I'M we'LL he'ſ x'S 'tis",
+        "<think>a</think><｜begin｜> <｜end",
+        "a" * 200,
+        "道" * 70,
+        "ab" * 60 + "é" * 40,
+    ]
     for _ in range(60):
         pools = rng.sample(POOLS, rng.randint(1, 4))
         made.append("".join(rng.choice(rng.choice(pools)) for _ in range(rng.randint(1, 24))))
