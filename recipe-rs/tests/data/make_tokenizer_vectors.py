@@ -1,7 +1,7 @@
 """Writes `bpe_small.json` and `tokenizer_vectors.json`: a small vocabulary, texts, and the ids the reference gives.
 
-The reference is PyPI `tokenizers` (pinned in the parity extra). The vocabulary is trained here on a few lines in several
-scripts; the vectors encode the same texts with each pre-tokenizer that the codec implements.
+The reference is PyPI `tokenizers` (pinned in the parity extra). The vocabulary is trained here on a few lines in
+several scripts; the vectors encode the same texts with each pre-tokenizer that the codec implements.
 
     python recipe-rs/tests/data/make_tokenizer_vectors.py
 """
