@@ -12,11 +12,13 @@ import pytest
 from deepinfer.config import CacheConfig, EngineConfig, SchedulerConfig
 from deepinfer.engine.build import make_engine_core
 from deepinfer.executor.factory import make_executor
+from deepinfer.executor.native_weights import find_native_obstacle
 from deepinfer.loader import open_checkpoint
 from deepinfer.loader.default_model import find_default_model
 from deepinfer.sampling_params import SamplingParams
 
-BYTES_PER_TOKEN = 2 * 30 * 3 * 64 * 4  # keys and values in float32
+VALUES_PER_TOKEN = 2 * 30 * 3 * 64  # keys and values
+BYTES_PER_VALUE = {"torch": 4, "native": 2}
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,9 @@ class Case:
     logprobs: list[float]
     margins: list[float]
 
-    def num_comparable(self, num_tokens: int) -> int:
-        """Steps before the first at which the two best logits are nearly equal."""
-        ties = (step for step, margin in enumerate(self.margins[:num_tokens]) if margin < 1e-4)
+    def num_comparable(self, num_tokens: int, *, tie: float) -> int:
+        """Steps before the first at which the two best logits are less than `tie` apart."""
+        ties = (step for step, margin in enumerate(self.margins[:num_tokens]) if margin < tie)
         return next(ties, num_tokens)
 
 
@@ -62,8 +64,9 @@ class Result:
 class Engines:
     """Engines over the default model that share loaded weights where threads and KV blocks are the same."""
 
-    def __init__(self, model_path: Path) -> None:
+    def __init__(self, model_path: Path, backend: str) -> None:
         self.model_path = model_path
+        self.backend = backend
         self._executor = None
         self._key = None
 
@@ -72,13 +75,12 @@ class Engines:
         config = EngineConfig(
             model=self.model_path,
             device="cpu",
-            dtype="float32",
-            cpu_backend="torch",
+            cpu_backend=self.backend,
             num_threads=num_threads,
             max_model_len=min(8192, num_blocks * block_size),
             cache=CacheConfig(
                 block_size=block_size,
-                kv_cache_memory_bytes=num_blocks * block_size * BYTES_PER_TOKEN,
+                kv_cache_memory_bytes=num_blocks * block_size * VALUES_PER_TOKEN * BYTES_PER_VALUE[self.backend],
                 enable_prefix_caching=cache,
             ),
             scheduler=SchedulerConfig(max_num_seqs=min(chunk, 20), max_num_batched_tokens=chunk),
@@ -117,8 +119,14 @@ class Engines:
         self._executor = self._key = None
 
 
-@pytest.fixture(scope="module")
-def engines(model_path):
-    engines = Engines(model_path)
+@pytest.fixture(scope="module", params=["torch", "native"])
+def engines(model_path, request):
+    """Engines on each executor of a CPU: torch in float32, and the native operators."""
+    if request.param == "native":
+        config = EngineConfig(model=model_path, device="cpu", cpu_backend="native")
+        obstacle = find_native_obstacle(config, open_checkpoint(model_path))
+        if obstacle is not None:
+            pytest.skip(f"no native operators: {obstacle}")
+    engines = Engines(model_path, request.param)
     yield engines
     engines.close()

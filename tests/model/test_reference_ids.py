@@ -1,4 +1,4 @@
-"""Greedy output of the default model, float32, equals that of transformers token for token."""
+"""Greedy output of the default model equals that of transformers in float32 token for token, up to near ties."""
 
 from __future__ import annotations
 
@@ -6,29 +6,32 @@ import pytest
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(180)]
 
-MAX_ENDED_BY_TIE = 2
+# Executor -> (distance of the two best logits that ends a comparison, bound of the difference in log probability, cases
+# that may end early). Torch computes in float32; the native operators round activations to 15 bits.
+EXACTNESS = {"torch": (1e-4, 1e-4, 2), "native": (1e-2, 2e-2, 6)}
 QUICK_CASES = ("short", "chat-capital", "chat-turns", "chinese", "emoji", "python-code")
 
 
-def assert_equal_up_to_ties(cases, results, *, num_tokens):
-    """Compare each case up to its first near tie; returns how many cases a near tie ended."""
+def assert_equal_up_to_ties(cases, results, *, backend, num_tokens=64):
+    """Compare each case up to its first near tie."""
+    tie, tolerance, max_ended_by_tie = EXACTNESS[backend]
     num_ended = 0
     for case in cases:
         result = results[case.name]
-        num_comparable = case.num_comparable(num_tokens)
+        num_comparable = case.num_comparable(num_tokens, tie=tie)
         num_ended += num_comparable < num_tokens
         assert len(result.token_ids) == num_tokens
         assert result.token_ids[:num_comparable] == case.output_token_ids[:num_comparable], case.name
         for step in range(num_comparable):
-            assert result.logprobs[step] == pytest.approx(case.logprobs[step], abs=1e-3), (case.name, step)
-    return num_ended
+            assert result.logprobs[step] == pytest.approx(case.logprobs[step], abs=tolerance), (case.name, step)
+    assert num_ended <= max_ended_by_tie
 
 
 def test_the_reference_is_what_was_asked_for(cases):
     assert len(cases) == 20
     assert all(len(case.output_token_ids) == len(case.margins) == 64 for case in cases.values())
     assert max(len(case.prompt_token_ids) for case in cases.values()) == 2000
-    assert sum(case.num_comparable(64) < 64 for case in cases.values()) <= MAX_ENDED_BY_TIE
+    assert sum(case.num_comparable(64, tie=1e-4) < 64 for case in cases.values()) <= 2
 
 
 def test_known_prompt(cases):
@@ -41,13 +44,14 @@ def test_known_prompt(cases):
 def test_short_prompts_in_one_batch(cases, engines):
     chosen = [cases[name] for name in QUICK_CASES]
     results = engines.run(engines.make(), chosen)
-    assert assert_equal_up_to_ties(chosen, results, num_tokens=64) <= 1
+    assert_equal_up_to_ties(chosen, results, backend=engines.backend)
 
 
 @pytest.mark.timeout(180)
 def test_a_prompt_of_2000_tokens(cases, engines):
     chosen = [cases["long-text"]]
-    assert_equal_up_to_ties(chosen, engines.run(engines.make(), chosen, num_tokens=8), num_tokens=8)
+    results = engines.run(engines.make(), chosen, num_tokens=8)
+    assert_equal_up_to_ties(chosen, results, backend=engines.backend, num_tokens=8)
 
 
 @pytest.mark.slow
@@ -56,4 +60,4 @@ def test_a_prompt_of_2000_tokens(cases, engines):
 def test_all_prompts(cases, engines, batch):
     chosen = list(cases.values())
     results = engines.run(engines.make(), chosen, batch=batch)
-    assert assert_equal_up_to_ties(chosen, results, num_tokens=64) <= MAX_ENDED_BY_TIE
+    assert_equal_up_to_ties(chosen, results, backend=engines.backend)
