@@ -130,13 +130,14 @@ def test_abort_ends_the_stream_and_gives_back_blocks(make_core, num_outputs):
 
 
 def test_closing_a_stream_aborts_but_cancelling_a_wait_does_not(make_core):
-    core = make_core(executor_type=SlowExecutor)
+    core = make_core(executor_type=BlockedExecutor)
 
     async def main(engine):
         stream = engine.add_request("a", [1] * 30, LONG)
         for _ in range(20):
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(anext(stream), 1e-9)
+                await asyncio.wait_for(anext(stream), 1e-4)
+        core.executor.gate.set()
         assert len((await anext(stream)).new_token_ids) >= 1
         await stream.aclose()
         await stream.aclose()
