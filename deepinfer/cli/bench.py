@@ -77,20 +77,19 @@ def bench(
 
 
 def _print_table(name: str, rows: Sequence[LoadResult]) -> None:
+    from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=name)
-    for heading in ("clients", "requests", "output tok/s", "TTFT p50", "TTFT p99", "ITL p50", "ITL p99", "ITL max",
-                    "cached"):  # fmt: skip
-        table.add_column(heading, justify="right")
+    table = Table(title=name, caption="TTFT: time to first token, ITL: token to token; milliseconds", box=SIMPLE)
+    for heading in ("clients", "requests", "out tok/s", "TTFT p50", "p99", "ITL p50", "p99", "max", "cached"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         shown = row.to_json()
         ttft, itl = shown["ttft_ms"], shown["itl_ms"]
-        failed = f" ({row.num_failed} failed)" if row.num_failed else ""
         table.add_row(
             str(row.plan.num_clients),
-            f"{row.plan.num_requests}{failed}",
+            str(row.plan.num_requests),
             f"{shown['output_tokens_per_second']:.1f}",
             *(_milliseconds(value) for value in (ttft["p50"], ttft["p99"], itl["p50"], itl["p99"], itl["max"])),
             f"{100 * shown['cached_ratio']:.0f} %",
@@ -99,8 +98,8 @@ def _print_table(name: str, rows: Sequence[LoadResult]) -> None:
     console.print(table)
     for row in rows:
         for message, count in row.errors.items():
-            console.print(f"{count} x {message}", style="red", markup=False)
+            console.print(f"{count} of {row.plan.num_requests} failed: {message}", style="red", markup=False)
 
 
 def _milliseconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f} ms"
+    return "-" if value is None else f"{value:.1f}"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
 def doctor(
+    model: Annotated[
+        str | None,
+        typer.Argument(metavar="[PATH]", help="Say what would run this model. Default: the default model."),
+    ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Show device, torch, triton, codec, CPU operators, threads and memory, and what will be used.
@@ -19,7 +24,7 @@ def doctor(
 
     from deepinfer.cli.findings import examine
 
-    findings = examine()
+    findings = examine(None if model is None else Path(model))
     if json_output:
         sys.stdout.write(json.dumps([finding.to_json() for finding in findings]) + "\n")
     else:

@@ -10,7 +10,6 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,7 +17,7 @@ from typing import Any, Final, Literal
 from deepinfer import __version__
 from deepinfer.cli.sizes import format_size
 from deepinfer.env import cache_folder
-from deepinfer.errors import WeightLoadError
+from deepinfer.errors import EngineError, WeightLoadError
 
 TORCH_TIMEOUT_SECONDS: Final = 120
 
@@ -57,9 +56,10 @@ class Finding:
         return asdict(self)
 
 
-def examine() -> list[Finding]:
-    """Look at everything."""
+def examine(model: Path | None = None) -> list[Finding]:
+    """Look at everything, with `model` or the default one in mind."""
     torch = ask_torch()
+    default = _default_model()
     return [
         Finding("open-deepinfer", "ok", f"{__version__} on Python {platform.python_version()}, {platform.platform()}"),
         _processor(),
@@ -68,9 +68,9 @@ def examine() -> list[Finding]:
         _device(torch),
         _triton(torch),
         _codec(),
-        _cpu_operators(torch),
+        _cpu_operators(model or (Path(default.found) if default.status == "ok" else None)),
         _server(),
-        _default_model(),
+        default,
     ]
 
 
@@ -163,28 +163,44 @@ def _triton(torch: dict[str, Any] | str) -> Finding:
 
 
 def _codec() -> Finding:
-    return _native_module("recipe_rs", "recipe-rs", "codec", "tokenizer, templates and stream parsing", "missing")
+    problem = _load_problem("recipe_rs", "recipe-rs")
+    if problem is not None:
+        return Finding("codec", "missing", problem, "needed for tokenizer, templates and stream parsing")
+    return Finding("codec", "ok", f"recipe-rs {_version('recipe-rs')}", "tokenizer, templates and stream parsing")
 
 
-def _cpu_operators(torch: dict[str, Any] | str) -> Finding:
-    finding = _native_module("deepinfer_cpu", "open-deepinfer-cpu", "CPU operators", "native steps on the CPU", "note")
-    if finding.status == "ok":
-        return finding
-    return Finding(finding.subject, "note", finding.found, "the torch reference runs on the CPU instead, slower")
+def _cpu_operators(model: Path | None) -> Finding:
+    """What would compute `model`, or any model where it is None, on a CPU."""
+    problem = _load_problem("deepinfer_cpu", "open-deepinfer-cpu")
+    if problem is not None:
+        return Finding("CPU operators", "note", problem, "the torch reference runs on the CPU instead, slower")
+    import deepinfer_cpu
 
+    found = f"open-deepinfer-cpu {_version('open-deepinfer-cpu')}, {deepinfer_cpu.instruction_set()}"
+    if model is None:
+        return Finding("CPU operators", "ok", found, "native steps for the models they cover")
+    from deepinfer.config import EngineConfig
+    from deepinfer.executor.native_weights import find_native_obstacle
+    from deepinfer.loader.open import open_checkpoint
 
-def _native_module(
-    module: str, distribution: str, subject: str, purpose: str, absence: Literal["note", "missing"]
-) -> Finding:
-    if importlib.util.find_spec(module) is None:
-        return Finding(subject, absence, f"{distribution} is not installed", f"needed for {purpose}")
     try:
-        loaded = importlib.import_module(module)
+        obstacle = find_native_obstacle(EngineConfig(model=model), open_checkpoint(model))
+    except EngineError as error:
+        return Finding("CPU operators", "note", found, f"{model} is not usable: {error}")
+    if obstacle is not None:
+        return Finding("CPU operators", "note", found, f"torch runs {model.name} on the CPU: {obstacle}")
+    return Finding("CPU operators", "ok", found, f"native steps for {model.name} on the CPU, without torch")
+
+
+def _load_problem(module: str, distribution: str) -> str | None:
+    """Why a compiled module cannot be used, or None."""
+    if importlib.util.find_spec(module) is None:
+        return f"{distribution} is not installed"
+    try:
+        importlib.import_module(module)
     except ImportError as error:
-        return Finding(subject, absence, f"{distribution} does not load: {error}", f"needed for {purpose}")
-    describe: Callable[[], str] | None = getattr(loaded, "describe", None)
-    detail = f", {describe()}" if callable(describe) else ""
-    return Finding(subject, "ok", f"{distribution} {_version(distribution) or 'unknown version'}{detail}", purpose)
+        return f"{distribution} does not load: {error}"
+    return None
 
 
 def _server() -> Finding:

@@ -181,7 +181,7 @@ def test_a_failing_server_makes_bench_fail(make_server, capsys):
             capsys, "bench", "--url", running.url, "--warmup", "0", "--num-requests", "1", "--concurrency", "1"
         )
     assert code == 1
-    assert "1 x the server answered 500" in " ".join(out.split())
+    assert "1 of 1 failed: the server answered 500" in " ".join(out.split())
 
 
 def test_chat_keeps_the_conversation(make_server, capsys, monkeypatch):

@@ -44,16 +44,32 @@ def test_a_gpu_needs_triton(monkeypatch):
 def test_an_absent_native_module_is_named(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert findings._codec().status == "missing"
-    assert "recipe-rs is not installed" in findings._codec().found
-    operators = findings._cpu_operators(TORCH)
+    assert findings._codec().found == "recipe-rs is not installed"
+    operators = findings._cpu_operators(None)
     assert operators.status == "note"
     assert "torch reference" in operators.consequence
+
+
+def test_a_native_module_that_does_not_load_is_named(monkeypatch):
+    def fail(name):
+        raise ImportError("wrong glibc")
+
+    monkeypatch.setattr(importlib, "import_module", fail)
+    assert findings._load_problem("json", "some-wheel") == "some-wheel does not load: wrong glibc"
+
+
+def test_a_model_that_is_not_usable_is_said(tmp_path):
+    pytest.importorskip("deepinfer_cpu", reason="the CPU operators are not installed")
+    (tmp_path / "bad.gguf").write_bytes(b"GGUF")
+    finding = findings._cpu_operators(tmp_path / "bad.gguf")
+    assert finding.status == "note"
+    assert "bad.gguf" in finding.consequence
 
 
 @pytest.mark.usefixtures("_fake_torch")
 def test_json_output(capsys):
     with contextlib.suppress(Exit):  # where something needed is missing
-        doctor(json_output=True)
+        doctor(None, json_output=True)
     report = json.loads(capsys.readouterr().out)
     assert all(set(entry) == {"subject", "status", "found", "consequence"} for entry in report)
 
