@@ -77,12 +77,17 @@ def bench(
 
 
 def _print_table(name: str, rows: Sequence[LoadResult]) -> None:
-    from rich.box import SIMPLE
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=name, caption="TTFT: time to first token, ITL: token to token; milliseconds", box=SIMPLE)
-    for heading in ("clients", "requests", "out tok/s", "TTFT p50", "p99", "ITL p50", "p99", "max", "cached"):
+    table = Table(
+        title=name,
+        caption="TTFT: time to first token, ITL: token to token; milliseconds",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for heading in ("clients", "sent", "tok/s", "TTFT p50", "p99", "ITL p50", "p99", "max", "cached"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         shown = row.to_json()
