@@ -127,8 +127,8 @@ class Scheduler:
             target_seconds=self.config.target_itl_seconds,
             min_tokens=self.config.min_prefill_tokens,
         )
-        is_short_of_blocks = self._schedule_prefills(plan, budget)
-        if self._waiting and not is_short_of_blocks and not self._step.num_preemptions:
+        self._schedule_prefills(plan, budget)
+        if self._waiting and not self._step.num_preemptions:
             self._admit(plan, budget)
         self._step.predicted_seconds = self.cost_model.cost.predict(self._step.load)
         if plan.num_scheduled_tokens:
@@ -159,10 +159,9 @@ class Scheduler:
         self._step.load.num_decode_rows = len(counts)
         self._step.load.num_decode_pairs = num_pairs
 
-    def _schedule_prefills(self, plan: SchedulerOutput, budget: ChunkBudget) -> bool:
-        """Continue prefills in order of admission; returns whether blocks ran out."""
+    def _schedule_prefills(self, plan: SchedulerOutput, budget: ChunkBudget) -> None:
+        """Continue prefills in order of admission."""
         cache = self.cache
-        is_short_of_blocks = False
         for request in tuple(self._prefilling):
             computed = request.num_computed_tokens
             num_tokens = budget.largest_chunk(request.num_tokens - computed, computed)
@@ -170,12 +169,9 @@ class Scheduler:
                 break
             if request.status is not RequestStatus.RUNNING:
                 continue
-            is_full = computed >= len(request.block_ids) * cache.block_size
+            is_stuck = computed >= len(request.block_ids) * cache.block_size and not cache.num_available_blocks
             # Those who have a row will free blocks sooner or later; if nobody has one, somebody has to give way.
-            if (is_full and plan.num_scheduled_tokens and not cache.num_available_blocks) or (
-                is_full and not self._make_room(plan, request)
-            ):
-                is_short_of_blocks = True
+            if is_stuck and (plan.num_scheduled_tokens or not self._make_room(plan, request)):
                 continue
             coverable = (len(request.block_ids) + cache.num_available_blocks) * cache.block_size - computed
             num_tokens = min(num_tokens, coverable)
@@ -183,7 +179,6 @@ class Scheduler:
             plan.scheduled_known_requests.append(KnownRequestData(request.request_id, new_block_ids, computed))
             self._add_row(plan, request, num_tokens)
             budget.take(num_tokens, computed)
-        return is_short_of_blocks
 
     def _admit(self, plan: SchedulerOutput, budget: ChunkBudget) -> None:
         """Start waiting requests. Some that cannot start now may be overtaken, within bounds."""
@@ -192,8 +187,11 @@ class Scheduler:
         overdue_arrival = self._clock() - self.config.max_wait_seconds
         index = num_tried = 0
         while index < len(waiting) and num_tried < self.config.max_lookahead:
-            if self.num_running >= self.config.max_num_seqs:
+            num_running = self.num_running
+            if num_running >= self.config.max_num_seqs or budget.num_tokens <= 0:
                 break
+            if num_running and self.cache.num_available_blocks <= num_running:
+                break  # nobody could start, see `_try_start`; looking up prompts would be in vain
             is_overdue = self._is_turn_of_overdue and waiting.longest_waiting.arrival_time < overdue_arrival
             request = waiting.longest_waiting if is_overdue else waiting[index]
             if self._try_start(plan, request, budget, coming_keys):

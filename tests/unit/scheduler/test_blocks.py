@@ -16,21 +16,22 @@ def test_a_request_that_does_not_fit_now_is_overtaken_by_one_that_does(make_benc
     assert bench.outputs["big again"] == bench.expected([1] * 70 + [2] * 20, max_tokens=2)
 
 
-def test_overtaking_is_bounded(make_bench):
-    bench = make_bench(num_blocks=8, max_num_seqs=4, max_model_len=128, max_overtakes=3, max_lookahead=4)
-    bench.add("long", [9] * 30, max_tokens=98)
-    bench.plan()
+@pytest.mark.parametrize("max_overtakes", [1, 3, 8])
+def test_overtaking_is_bounded(make_bench, max_overtakes):
+    bench = make_bench(num_blocks=10, max_num_seqs=2, max_model_len=160, max_overtakes=max_overtakes)
+    bench.add("old", [9] * 80, max_tokens=1)
+    bench.run()  # leaves 5 blocks
+    bench.add("running", [1] * 50, max_tokens=14, use_prefix_cache=False)
+    bench.plan()  # holds 4, so that one is free
+    bench.add("repeat", [9] * 80 + [8] * 10, max_tokens=2)  # would hold the 5 and needs one more
+    for number in range(20):
+        bench.add(f"small{number}", [number + 10] * 3, max_tokens=1, use_prefix_cache=False)
     order = []
-    bench.add("needs much", [9] * 28 + [8] * 60, max_tokens=4)
-    for number in range(30):
-        bench.add(f"small{number}", [number + 10] * 3, max_tokens=2)
-    for _ in range(600):
+    while bench.core.has_work:
         order += [name for name in bench.plan() if name not in order]
-        if not bench.core.has_work:
-            break
-    assert len([name for name in order if name.startswith("small")]) == 30
-    num_before = order.index("needs much") - 1
-    assert num_before <= 3 + 4, order
+    assert order.index("repeat") == 1 + max_overtakes
+    assert bench.last["repeat"].num_cached_tokens == 80
+    assert bench.last["running"].stats.num_preemptions == 0
 
 
 def test_preempted_requests_end_with_the_same_output(make_bench):
@@ -79,3 +80,24 @@ def test_a_request_beyond_all_blocks_is_refused(make_bench):
     with pytest.raises(RequestError, match="need 10 KV blocks, but there are 4"):
         bench.core.add_request(request)
     assert not bench.core.has_work
+
+
+def test_starting_somebody_leaves_one_block_for_each_who_runs(make_bench):
+    bench = make_bench(num_blocks=6, max_model_len=96)
+    bench.add("running", [1] * 60, max_tokens=20)
+    bench.plan()  # holds 4
+    bench.add("new", [2] * 40)
+    assert bench.plan() == {"running": 1, "new": 16}
+
+
+def test_nobody_starts_while_a_prefill_waits_for_blocks(make_bench):
+    bench = make_bench(num_blocks=6, max_num_batched_tokens=32, max_model_len=96)
+    bench.add("decoding", [1] * 17, max_tokens=60)
+    bench.plan()
+    bench.add("prefilling", [2] * 90)
+    while bench.scheduler.cache.num_available_blocks:
+        bench.plan()
+    bench.add("new", [3] * 4)
+    assert "new" not in bench.plan()
+    bench.run()
+    assert bench.outputs["prefilling"] == bench.expected([2] * 90, max_tokens=5)

@@ -98,3 +98,18 @@ def test_long_waits_get_every_second_admission(make_bench):
         bench.add(f"urgent{number}", [10 + number] * 4, priority=0, max_tokens=1)
     order = [next(iter(bench.plan())) for _ in range(8)]
     assert order == ["late0", "urgent0", "late1", "urgent1", "late2", "urgent2", "urgent3", "urgent4"]
+
+
+def test_every_end_settles_what_a_request_really_cost(make_bench, monkeypatch):
+    bench = make_bench()
+    settled = {}
+    queue = bench.scheduler._waiting
+    monkeypatch.setattr(queue, "settle", lambda request, cost: settled.update({request.request_id: cost}))
+    bench.add("short", [1] * 20, max_tokens=1, client_key="x")
+    bench.add("long", [2] * 20, max_tokens=90, client_key="x")
+    bench.add("aborted", [3] * 20, max_tokens=90, client_key="y")
+    bench.plan()
+    bench.core.abort_request("aborted")
+    bench.run()
+    assert settled.keys() == {"short", "long", "aborted"}
+    assert 0.0 < settled["short"] < settled["long"]
