@@ -87,7 +87,7 @@ def _print_table(name: str, rows: Sequence[LoadResult]) -> None:
         box=SIMPLE_HEAD,
         pad_edge=False,
     )
-    for heading in ("clients", "sent", "tok/s", "TTFT p50", "p99", "ITL p50", "p99", "max", "cached"):
+    for heading in ("clients", "sent", "tok/s", "TTFT p50", "p99", "ITL p50", "p99", "max", "hits"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         shown = row.to_json()
