@@ -1,28 +1,44 @@
 //! Our own encoder of byte-level BPE vocabularies.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-use super::byte_level::{ByteAlphabet, byte_to_char};
+use super::bridge::BridgedPairs;
+use super::byte_level::byte_to_char;
 use super::encoder::PlainEncoder;
 use super::file::TokenizerFile;
-use super::merge::{MergeScratch, MergeTable};
+use super::merge::{MergeScratch, MergeTable, NO_ID};
 use super::scan::PreTokenizer;
+use super::scan::classify::{self, Classify};
+use super::vocabulary::Vocabulary;
+use super::word_table::{
+    ID_LIMIT, MAX_KEYED_BYTES, MAX_SHORT_BYTES, PackedIds, WordHash, WordTable, has_key, key_hash,
+    word_key,
+};
+use super::worker::Worker;
 use crate::{Error, Result};
 
-/// Stands for bytes that have no token; they are left out of the text.
-const NO_ID: u32 = u32::MAX;
+/// Workers that are kept for later texts; each holds up to about 3 MB.
+const MAX_IDLE_WORKERS: usize = 16;
 
 /// Byte-level BPE over a pre-tokenizer of our own.
 #[derive(Debug)]
 pub(crate) struct ByteBpe {
     kind: Kind,
-    byte_ids: [u32; 256],
-    merges: MergeTable,
-    /// Pre-tokens that are tokens.
-    words: HashMap<Box<[u8]>, u32>,
+    pub(super) merges: MergeTable,
+    pub(super) vocabulary: Arc<Vocabulary>,
+    /// Words that are one token.
+    pub(super) words: WordTable,
+    /// Those of them that have no key.
+    pub(super) long_words: HashMap<Box<[u8]>, u32, WordHash>,
+    /// Set for pre-tokenizers that keep CJK characters apart from others.
+    pub(super) bridged: Option<BridgedPairs>,
+    pub(super) classify: Classify,
+    /// Workers that wait for the next text.
+    idle: Mutex<Vec<Worker>>,
 }
 
 /// What happens to a text before the merges.
@@ -40,45 +56,76 @@ impl ByteBpe {
     ///
     /// # Errors
     /// [`Error::Tokenizer`] when the vocabulary contradicts itself.
-    pub(crate) fn from_file(file: &TokenizerFile<'_>) -> Result<Option<Self>> {
+    pub(crate) fn from_file(
+        file: &TokenizerFile<'_>,
+        vocabulary: &Arc<Vocabulary>,
+    ) -> Result<Option<Self>> {
         let Some(kind) = Kind::of(file) else {
             return Ok(None);
         };
-        let ids: HashMap<&str, u32> = file
-            .model
-            .vocab
-            .0
-            .iter()
-            .map(|(token, id)| (token.as_ref(), *id))
-            .collect();
+        if vocabulary.len() > ID_LIMIT as usize {
+            return Ok(None);
+        }
         let mut byte_ids = [NO_ID; 256];
         for byte in 0..=255_u8 {
-            if let Some(&id) = ids.get(&*byte_to_char(byte).encode_utf8(&mut [0; 4])) {
+            if let Some(id) = vocabulary.id(byte_to_char(byte).encode_utf8(&mut [0; 4])) {
                 byte_ids[usize::from(byte)] = id;
             }
         }
-        let id_of = |token: &str| {
-            ids.get(token).copied().ok_or_else(|| Error::Tokenizer {
-                message: format!("the vocabulary lacks {token:?}, which a merge needs"),
-                offset: None,
-            })
+        let merges = merge_ids(file, vocabulary)?;
+        let Some(merges) = MergeTable::new(byte_ids, &merges) else {
+            return Ok(None);
         };
-        let mut merges = Vec::with_capacity(file.model.merges.len());
-        let mut product = String::new();
-        for merge in &file.model.merges {
-            product.clear();
-            product.push_str(&merge.0);
-            product.push_str(&merge.1);
-            merges.push((id_of(&merge.0)?, id_of(&merge.1)?, id_of(&product)?));
-        }
-        let merges = MergeTable::new(&merges);
-        let words = whole_words(file, kind, &byte_ids, &merges);
-        Ok(Some(Self {
+        let keeps_cjk_apart = kind.pre_tokenizer == PreTokenizer::DeepSeek;
+        let mut bpe = Self {
             kind,
-            byte_ids,
             merges,
-            words,
-        }))
+            vocabulary: Arc::clone(vocabulary),
+            words: WordTable::with_capacity(1, 1),
+            long_words: HashMap::default(),
+            bridged: keeps_cjk_apart
+                .then(|| BridgedPairs::new(vocabulary))
+                .flatten(),
+            classify: classify::best(),
+            idle: Mutex::default(),
+        };
+        bpe.learn_vocabulary(file);
+        Ok(Some(bpe))
+    }
+
+    /// Puts the tokens that the merges build from their own bytes into the word tables: there a lookup replaces them.
+    fn learn_vocabulary(&mut self, file: &TokenizerFile<'_>) {
+        let vocabulary = Arc::clone(&self.vocabulary);
+        let mut scratch = MergeScratch::default();
+        let ids = || file.model.vocab.0.iter().map(|entry| entry.1);
+        let num_short = ids()
+            .filter(|&id| vocabulary.bytes(id).len() <= MAX_SHORT_BYTES)
+            .count();
+        let num_keyed = ids()
+            .filter(|&id| vocabulary.bytes(id).len() <= MAX_KEYED_BYTES)
+            .count();
+        self.words = WordTable::with_capacity(num_short, num_keyed - num_short);
+        for id in ids() {
+            let word = vocabulary.bytes(id);
+            let mut is_result = || self.merges.is_own_result(id, word, &mut scratch);
+            if !self.kind.prefers_whole_words && !is_result() {
+                continue;
+            }
+            if !has_key(word) {
+                self.long_words.insert(word.into(), id);
+            } else if let Some(packed) = PackedIds::new(&[id]) {
+                let key = word_key(word, 0, word.len());
+                let hash = key_hash(key);
+                if self.words.get(key, hash, word.len()).is_none() {
+                    self.words.insert(key, hash, word.len(), packed);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn pre_tokenizer(&self) -> PreTokenizer {
+        self.kind.pre_tokenizer
     }
 }
 
@@ -110,39 +157,29 @@ impl Kind {
     }
 }
 
-/// The vocabulary entries that the merges build from their own bytes: for those a lookup replaces the merges.
-fn whole_words(
-    file: &TokenizerFile<'_>,
-    kind: Kind,
-    byte_ids: &[u32; 256],
-    merges: &MergeTable,
-) -> HashMap<Box<[u8]>, u32> {
-    let vocab = &file.model.vocab.0;
-    let alphabet = ByteAlphabet::new();
-    let mut scratch = MergeScratch::default();
-    let (mut bytes, mut merged) = (Vec::new(), Vec::new());
-    let mut words = HashMap::with_capacity(vocab.len());
-    for (token, id) in vocab {
-        bytes.clear();
-        merged.clear();
-        if !alphabet.decode_into(token, &mut bytes) {
-            continue;
-        }
-        if !kind.prefers_whole_words {
-            merges.merge(symbols(byte_ids, &bytes), &mut scratch, &mut merged);
-        }
-        if kind.prefers_whole_words || merged == [*id] {
-            words.insert(Box::from(bytes.as_slice()), *id);
-        }
+/// The merges of `file` as ids: left part, right part, product.
+fn merge_ids(file: &TokenizerFile<'_>, vocabulary: &Vocabulary) -> Result<Vec<(u32, u32, u32)>> {
+    let id_of = |token: &str| {
+        vocabulary.id(token).ok_or_else(|| Error::Tokenizer {
+            message: format!("the vocabulary lacks {token:?}, which a merge needs"),
+            offset: None,
+        })
+    };
+    let mut merges = Vec::with_capacity(file.model.merges.len());
+    let mut product = String::new();
+    let mut last_id = 0;
+    for merge in &file.model.merges {
+        product.clear();
+        product.push_str(&merge.0);
+        product.push_str(&merge.1);
+        // Most vocabularies list the products in the order of the merges.
+        last_id = match vocabulary.spelling(last_id + 1) {
+            Some(spelling) if spelling == product => last_id + 1,
+            _ => id_of(&product)?,
+        };
+        merges.push((id_of(&merge.0)?, id_of(&merge.1)?, last_id));
     }
-    words
-}
-
-/// The tokens of single bytes that a word starts out as.
-fn symbols(byte_ids: &[u32; 256], word: &[u8]) -> impl Iterator<Item = u32> {
-    word.iter()
-        .map(|&byte| byte_ids[usize::from(byte)])
-        .filter(|&id| id != NO_ID)
+    Ok(merges)
 }
 
 impl PlainEncoder for ByteBpe {
@@ -154,18 +191,13 @@ impl PlainEncoder for ByteBpe {
         } else {
             text.as_bytes()
         };
-        let mut scratch = MergeScratch::default();
-        let mut start = 0;
-        while start < text.len() {
-            let end = self.kind.pre_tokenizer.pre_token_end(text, start);
-            let word = &text[start..end];
-            match self.words.get(word) {
-                Some(&id) => out.push(id),
-                None => self
-                    .merges
-                    .merge(symbols(&self.byte_ids, word), &mut scratch, out),
-            }
-            start = end;
+        let idle = self.idle.lock().map_or(None, |mut idle| idle.pop());
+        let mut worker = idle.unwrap_or_else(Worker::new);
+        worker.encode_into(self, text, out);
+        if let Ok(mut idle) = self.idle.lock()
+            && idle.len() < MAX_IDLE_WORKERS
+        {
+            idle.push(worker);
         }
         Ok(())
     }

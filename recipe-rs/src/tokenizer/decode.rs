@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// How the decoder of a `tokenizer.json` reads a token's spelling.
 ///
-/// This covers decoders that work token by token. WordPiece's removal of spaces before punctuation looks at the whole
+/// This covers decoders that work token by token. `WordPiece`'s removal of spaces before punctuation looks at the whole
 /// text; only a decode of the whole has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TokenBytes {
@@ -51,7 +51,7 @@ impl TokenBytes {
                 self.strips_first_space = decoder["prepend_scheme"] != "never";
             }
             Some("Strip") => {
-                self.strips_first_space |= decoder["start"] == 1 && decoder["content"] == " "
+                self.strips_first_space |= decoder["start"] == 1 && decoder["content"] == " ";
             }
             Some("WordPiece") => {
                 self.glue_prefix = Some(text("prefix"));
@@ -96,7 +96,7 @@ impl TokenBytes {
         }
         match &self.replacement {
             Some((pattern, content)) => {
-                data.extend_from_slice(text.replace(pattern, content).as_bytes())
+                data.extend_from_slice(text.replace(pattern, content).as_bytes());
             }
             None => data.extend_from_slice(text.as_bytes()),
         }

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// Vocabulary of a GGUF file: the `tokenizer.ggml.*` keys.
 #[derive(Debug, Clone, Copy)]
 pub struct GgufVocabulary<'a> {
-    /// `model`: "gpt2" for byte-level BPE, "llama" for SentencePiece BPE.
+    /// `model`: "gpt2" for byte-level BPE, "llama" for `SentencePiece` BPE.
     pub model: &'a str,
     /// `pre`: the name of the pre-tokenizer; without meaning for "llama".
     pub pre: &'a str,
@@ -31,7 +31,7 @@ const UNKNOWN: i32 = 2;
 const CONTROL: i32 = 3;
 const USER_DEFINED: i32 = 4;
 
-/// The space of SentencePiece vocabularies.
+/// The space of `SentencePiece` vocabularies.
 const META_SPACE: &str = "\u{2581}";
 
 const TEKKEN_SPLIT: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -168,7 +168,7 @@ impl GgufVocabulary<'_> {
     }
 }
 
-/// Merges of a SentencePiece vocabulary: every way to split a piece into two pieces, best score of the whole first.
+/// Merges of a `SentencePiece` vocabulary: every way to split a piece into two pieces, best score of the whole first.
 fn merges_by_score(tokens: &[String], scores: &[f32]) -> Vec<[String; 2]> {
     let ids: HashMap<&str, usize> = tokens
         .iter()

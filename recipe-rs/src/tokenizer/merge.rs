@@ -1,4 +1,4 @@
-//! Byte-pair merging of one pre-token.
+//! Byte-pair merging of one word.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,76 +6,194 @@ use std::collections::BinaryHeap;
 /// Rank of a pair that no merge joins.
 pub(crate) const NO_RANK: u32 = u32::MAX;
 
+/// Stands for a byte that has no token.
+pub(crate) const NO_ID: u32 = u32::MAX;
+
+const FILTER_BITS: u32 = 20;
+
 /// Up to this many symbols, scanning for the best pair is faster than a heap.
-const MAX_SCANNED_SYMBOLS: usize = 48;
+const MAX_SCANNED_SYMBOLS: usize = 64;
+
+/// Ids and ranks that fit into a slot of the table.
+const FIELD_BITS: u32 = 21;
+const FIELD_LIMIT: usize = (1 << FIELD_BITS) - 1;
 
 /// The merge rules: which pairs of ids join, in which order, and into what.
 #[derive(Debug, Clone)]
 pub(crate) struct MergeTable {
-    /// Open-addressed table of pairs, `EMPTY_PAIR` where a slot is free.
-    pairs: Vec<u64>,
-    ranks: Vec<u32>,
-    mask: usize,
+    /// Open-addressed: left id, right id and rank in one word; `EMPTY` where a slot is free.
+    slots: Box<[u64]>,
+    shift: u32,
+    /// One bit for each hash of a pair that some merge joins: most pairs that none joins end here.
+    filter: Box<[u64]>,
+    /// Rank by the two bytes of a pair of single-byte tokens.
+    byte_ranks: Box<[u32]>,
+    byte_ids: [u32; 256],
     /// Id of the product of each merge, by rank.
-    products: Vec<u32>,
+    products: Box<[u32]>,
+    /// Parts of each token that a merge makes, and the rank of that merge, by id; `NO_RANK` for the others.
+    parts: Box<[Parts]>,
+    /// Whether the parts of every merge are bytes or products of earlier merges, and no two merges make one token.
+    is_ordered: bool,
 }
 
-const EMPTY_PAIR: u64 = u64::MAX;
-
-/// Buffers of [`MergeTable::merge`], reused from word to word.
-#[derive(Debug, Default)]
-pub(crate) struct MergeScratch {
-    symbols: Vec<Symbol>,
-    heap: BinaryHeap<Reverse<(u32, u32)>>,
-    links: Vec<Link>,
-}
-
-/// A token and the rank of its merge with the next one.
+/// How a token comes about.
 #[derive(Debug, Clone, Copy)]
-struct Symbol {
-    id: u32,
+struct Parts {
+    left: u32,
+    right: u32,
     rank: u32,
 }
 
-/// Neighbours in the list of the heap variant; `NO_LINK` at the ends.
-#[derive(Debug, Clone, Copy)]
-struct Link {
-    previous: u32,
-    next: u32,
+const EMPTY: u64 = u64::MAX;
+
+/// Buffers of a merge, reused from word to word.
+#[derive(Debug, Default)]
+pub(crate) struct MergeScratch {
+    ids: Vec<u32>,
+    ranks: Vec<u32>,
+    heap: BinaryHeap<Reverse<(u32, u32)>>,
+    previous: Vec<u32>,
+    next: Vec<u32>,
 }
 
 const NO_LINK: u32 = u32::MAX;
 
 impl MergeTable {
-    /// Builds the table from merges `(left, right, product)` in the order of their ranks.
+    /// Builds the table from the token of each byte ([`NO_ID`] for none) and the merges `(left, right, product)` in the
+    /// order of their ranks; `None` when there are too many of them or of ids.
     ///
     /// The first of several merges of one pair counts.
     #[must_use]
-    pub(crate) fn new(merges: &[(u32, u32, u32)]) -> Self {
-        let capacity = (merges.len() * 2 + 1).next_power_of_two();
-        let mut table = Self {
-            pairs: vec![EMPTY_PAIR; capacity],
-            ranks: vec![NO_RANK; capacity],
-            mask: capacity - 1,
-            products: merges.iter().map(|merge| merge.2).collect(),
+    pub(crate) fn new(byte_ids: [u32; 256], merges: &[(u32, u32, u32)]) -> Option<Self> {
+        let largest_id = merges
+            .iter()
+            .map(|merge| merge.0.max(merge.1).max(merge.2))
+            .max()
+            .unwrap_or(0) as usize;
+        if merges.len() >= FIELD_LIMIT || largest_id >= FIELD_LIMIT {
+            return None;
+        }
+        let bits = (merges.len() * 2 + 1).next_power_of_two().trailing_zeros();
+        let none = Parts {
+            left: NO_ID,
+            right: NO_ID,
+            rank: NO_RANK,
         };
-        for (&(left, right, _), rank) in merges.iter().zip(0..) {
+        let mut parts = vec![none; largest_id + 1];
+        let mut is_ordered = true;
+        for (&(left, right, product), rank) in merges.iter().zip(0_u32..) {
+            let is_ready =
+                |part: u32| parts[part as usize].rank != NO_RANK || byte_ids.contains(&part);
+            is_ordered &=
+                is_ready(left) && is_ready(right) && parts[product as usize].rank == NO_RANK;
+            parts[product as usize] = Parts { left, right, rank };
+        }
+        is_ordered &= byte_ids
+            .iter()
+            .all(|&id| id > largest_id as u32 || parts[id as usize].rank == NO_RANK);
+        let mut table = Self {
+            slots: vec![EMPTY; 1 << bits].into(),
+            shift: 64 - bits,
+            filter: vec![0; 1 << (FILTER_BITS - 6)].into(),
+            byte_ranks: vec![NO_RANK; 1 << 16].into(),
+            byte_ids,
+            products: merges.iter().map(|merge| merge.2).collect(),
+            parts: parts.into(),
+            is_ordered,
+        };
+        for (&(left, right, _), rank) in merges.iter().zip(0_u64..) {
             let pair = pair_key(left, right);
             let slot = table.slot(pair);
-            if table.pairs[slot] == EMPTY_PAIR {
-                table.pairs[slot] = pair;
-                table.ranks[slot] = rank;
+            if table.slots[slot] == EMPTY {
+                table.slots[slot] = pair << FIELD_BITS | rank;
+                let bit = pair_hash(pair) >> (64 - FILTER_BITS);
+                table.filter[bit as usize >> 6] |= 1 << (bit & 63);
             }
         }
-        table
+        for (pair, rank) in (0_u16..=u16::MAX).zip(table.byte_ranks.clone()) {
+            let [left, right] = pair.to_be_bytes().map(|byte| byte_ids[usize::from(byte)]);
+            let has_rank = left != NO_ID && right != NO_ID;
+            table.byte_ranks[usize::from(pair)] = if has_rank {
+                table.rank(left, right)
+            } else {
+                rank
+            };
+        }
+        Some(table)
+    }
+
+    /// Whether merging parts of a word and repairing the seams gives what merging the whole gives.
+    #[must_use]
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.is_ordered
+    }
+
+    /// Whether merging the bytes of `id` gives `id`.
+    #[must_use]
+    pub(crate) fn is_own_result(&self, id: u32, word: &[u8], scratch: &mut MergeScratch) -> bool {
+        if self.is_ordered
+            && let Some(parts) = self.parts.get(id as usize)
+            && parts.rank != NO_RANK
+        {
+            return self.stays_apart(parts.left, parts.right, parts.rank);
+        }
+        let mut merged = Vec::new();
+        self.merge(word, scratch, &mut merged);
+        merged == [id]
+    }
+
+    /// Whether merging the bytes of two tokens in a row gives the two tokens, both being their own results.
+    ///
+    /// Only for [ordered](Self::is_ordered) rules.
+    #[must_use]
+    pub(crate) fn is_stable(&self, left: u32, right: u32) -> bool {
+        self.rank(left, right) == NO_RANK && self.stays_apart(left, right, NO_RANK)
+    }
+
+    /// Whether no merge of a rank below `limit` crosses the boundary between two tokens while they come about.
+    ///
+    /// Only the last part of the left and the first part of the right touch the boundary. They are undone in the
+    /// reverse order of their ranks; a pair of them joins if its merge comes before either is used up, the left of two
+    /// equal merges first.
+    fn stays_apart(&self, mut left: u32, mut right: u32, limit: u32) -> bool {
+        let parts = |id: u32| {
+            self.parts
+                .get(id as usize)
+                .filter(|parts| parts.rank != NO_RANK)
+        };
+        let (mut left_used, mut right_used) = (limit, limit);
+        loop {
+            let next = match (parts(left), parts(right)) {
+                (None, None) => return true,
+                (Some(made), None) => (made, true),
+                (None, Some(made)) => (made, false),
+                (Some(a), Some(b)) => {
+                    if a.rank >= b.rank {
+                        (a, true)
+                    } else {
+                        (b, false)
+                    }
+                }
+            };
+            if next.1 {
+                (left, left_used) = (next.0.right, next.0.rank);
+            } else {
+                (right, right_used) = (next.0.left, next.0.rank);
+            }
+            let rank = self.rank(left, right);
+            if rank != NO_RANK && rank < left_used && rank <= right_used && rank < limit {
+                return false;
+            }
+        }
     }
 
     /// Slot of `pair`, or the free slot where it would go; one is always free.
     #[inline]
     fn slot(&self, pair: u64) -> usize {
-        let mut slot = (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & self.mask;
-        while self.pairs[slot] != pair && self.pairs[slot] != EMPTY_PAIR {
-            slot = (slot + 1) & self.mask;
+        let mut slot = (pair_hash(pair) >> self.shift) as usize;
+        while self.slots[slot] >> FIELD_BITS != pair && self.slots[slot] != EMPTY {
+            slot = (slot + 1) & (self.slots.len() - 1);
         }
         slot
     }
@@ -84,113 +202,133 @@ impl MergeTable {
     #[must_use]
     #[inline]
     pub(crate) fn rank(&self, left: u32, right: u32) -> u32 {
-        self.ranks[self.slot(pair_key(left, right))]
+        let pair = pair_key(left, right);
+        let bit = pair_hash(pair) >> (64 - FILTER_BITS);
+        if self.filter[bit as usize >> 6] >> (bit & 63) & 1 == 0 {
+            return NO_RANK;
+        }
+        match self.slots[self.slot(pair)] {
+            EMPTY => NO_RANK,
+            found => (found as usize & FIELD_LIMIT) as u32,
+        }
     }
 
-    /// Merges `ids` as far as the rules go and appends the result to `out`.
+    /// Merges the bytes of `word` as far as the rules go and appends the ids to `out`.
     ///
-    /// Of all pairs the one of the lowest rank joins first, the leftmost of several.
-    pub(crate) fn merge(
-        &self,
-        ids: impl Iterator<Item = u32>,
-        scratch: &mut MergeScratch,
-        out: &mut Vec<u32>,
-    ) {
-        let symbols = &mut scratch.symbols;
-        symbols.clear();
-        symbols.extend(ids.map(|id| Symbol { id, rank: NO_RANK }));
-        for index in 1..symbols.len() {
-            symbols[index - 1].rank = self.rank(symbols[index - 1].id, symbols[index].id);
+    /// Of all pairs the one of the lowest rank joins first, the leftmost of several. A byte without a token is left
+    /// out.
+    pub(crate) fn merge(&self, word: &[u8], scratch: &mut MergeScratch, out: &mut Vec<u32>) {
+        let MergeScratch { ids, ranks, .. } = scratch;
+        ids.clear();
+        ids.extend(word.iter().map(|&byte| self.byte_ids[usize::from(byte)]));
+        ranks.clear();
+        if ids.contains(&NO_ID) {
+            ids.retain(|&id| id != NO_ID);
+            ranks.extend(ids.windows(2).map(|pair| self.rank(pair[0], pair[1])));
+        } else {
+            let rank =
+                |pair: &[u8]| self.byte_ranks[usize::from(pair[0]) << 8 | usize::from(pair[1])];
+            ranks.extend(word.windows(2).map(rank));
         }
-        if symbols.len() <= MAX_SCANNED_SYMBOLS {
-            self.merge_by_scan(symbols);
-            out.extend(symbols.iter().map(|symbol| symbol.id));
+        ranks.resize(ids.len(), NO_RANK);
+        if ids.len() <= MAX_SCANNED_SYMBOLS {
+            let count = self.merge_by_scan(ids, ranks);
+            out.extend_from_slice(&ids[..count]);
         } else {
             self.merge_by_heap(scratch, out);
         }
     }
 
-    fn merge_by_scan(&self, symbols: &mut Vec<Symbol>) {
+    /// Merges in place and returns how many symbols remain; `ranks[i]` is that of symbols i and i + 1.
+    fn merge_by_scan(&self, ids: &mut [u32], ranks: &mut [u32]) -> usize {
+        let mut count = ids.len();
         loop {
-            let best = symbols
+            let best = ranks[..count].iter().copied().min().unwrap_or(NO_RANK);
+            if best == NO_RANK {
+                return count;
+            }
+            let at = ranks[..count]
                 .iter()
-                .enumerate()
-                .min_by_key(|(_, symbol)| symbol.rank);
-            let Some((at, &Symbol { rank, .. })) =
-                best.filter(|(_, symbol)| symbol.rank != NO_RANK)
-            else {
-                return;
-            };
-            symbols.remove(at + 1);
-            symbols[at].id = self.products[rank as usize];
-            symbols[at].rank = match symbols.get(at + 1) {
-                Some(next) => self.rank(symbols[at].id, next.id),
-                None => NO_RANK,
+                .position(|&rank| rank == best)
+                .unwrap_or(0);
+            ids.copy_within(at + 2..count, at + 1);
+            ranks.copy_within(at + 1..count, at);
+            count -= 1;
+            ids[at] = self.products[best as usize];
+            ranks[at] = if at + 1 < count {
+                self.rank(ids[at], ids[at + 1])
+            } else {
+                NO_RANK
             };
             if at > 0 {
-                symbols[at - 1].rank = self.rank(symbols[at - 1].id, symbols[at].id);
+                ranks[at - 1] = self.rank(ids[at - 1], ids[at]);
             }
         }
     }
 
     fn merge_by_heap(&self, scratch: &mut MergeScratch, out: &mut Vec<u32>) {
         let MergeScratch {
-            symbols,
+            ids,
+            ranks,
             heap,
-            links,
+            previous,
+            next,
         } = scratch;
-        let count = symbols.len() as u32;
+        let count = ids.len() as u32;
         heap.clear();
         heap.extend(
-            symbols
+            ranks
                 .iter()
                 .zip(0..)
-                .filter(|(symbol, _)| symbol.rank != NO_RANK)
-                .map(|(symbol, at)| Reverse((symbol.rank, at))),
+                .filter(|(rank, _)| **rank != NO_RANK)
+                .map(|(&rank, at)| Reverse((rank, at))),
         );
-        links.clear();
-        links.extend((0..count).map(|at| Link {
-            previous: at.wrapping_sub(1),
-            next: if at + 1 < count { at + 1 } else { NO_LINK },
-        }));
+        previous.clear();
+        previous.extend((0..count).map(|at| at.wrapping_sub(1)));
+        next.clear();
+        next.extend((1..count).chain([NO_LINK]));
         while let Some(Reverse((rank, at))) = heap.pop() {
-            let at_slot = at as usize;
+            let slot = at as usize;
             // An entry is stale when its symbol was joined to another or got another neighbour.
-            if symbols[at_slot].rank != rank {
+            if ranks[slot] != rank {
                 continue;
             }
-            let right = links[at_slot].next;
-            let after = links[right as usize].next;
-            symbols[at_slot].id = self.products[rank as usize];
-            symbols[right as usize].rank = NO_RANK;
-            links[at_slot].next = after;
-            symbols[at_slot].rank = if after == NO_LINK {
-                NO_RANK
-            } else {
-                links[after as usize].previous = at;
-                self.rank(symbols[at_slot].id, symbols[after as usize].id)
-            };
-            if symbols[at_slot].rank != NO_RANK {
-                heap.push(Reverse((symbols[at_slot].rank, at)));
+            let right = next[slot] as usize;
+            let after = next[right];
+            ids[slot] = self.products[rank as usize];
+            ranks[right] = NO_RANK;
+            next[slot] = after;
+            ranks[slot] = NO_RANK;
+            if after != NO_LINK {
+                previous[after as usize] = at;
+                ranks[slot] = self.rank(ids[slot], ids[after as usize]);
+                if ranks[slot] != NO_RANK {
+                    heap.push(Reverse((ranks[slot], at)));
+                }
             }
-            let before = links[at_slot].previous;
+            let before = previous[slot];
             if before != NO_LINK {
-                let slot = before as usize;
-                symbols[slot].rank = self.rank(symbols[slot].id, symbols[at_slot].id);
-                if symbols[slot].rank != NO_RANK {
-                    heap.push(Reverse((symbols[slot].rank, before)));
+                let slot_before = before as usize;
+                ranks[slot_before] = self.rank(ids[slot_before], ids[slot]);
+                if ranks[slot_before] != NO_RANK {
+                    heap.push(Reverse((ranks[slot_before], before)));
                 }
             }
         }
         let mut at = 0;
         while at != NO_LINK {
-            out.push(symbols[at as usize].id);
-            at = links[at as usize].next;
+            out.push(ids[at as usize]);
+            at = next[at as usize];
         }
     }
 }
 
 #[inline]
+fn pair_hash(pair: u64) -> u64 {
+    pair.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+#[inline]
 fn pair_key(left: u32, right: u32) -> u64 {
-    u64::from(left) << 32 | u64::from(right)
+    u64::from(left) << FIELD_BITS | u64::from(right)
 }

@@ -10,6 +10,7 @@
 //! ```
 
 mod added_tokens;
+mod bridge;
 mod byte_bpe;
 mod byte_level;
 mod cuts;
@@ -21,8 +22,11 @@ mod gguf;
 mod merge;
 mod parallel;
 mod scan;
+mod seams;
 mod unicode;
 mod vocabulary;
+mod word_table;
+mod worker;
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -49,7 +53,7 @@ pub struct Tokenizer {
 
 #[derive(Debug)]
 struct Inner {
-    vocabulary: Vocabulary,
+    vocabulary: Arc<Vocabulary>,
     added: AddedTokens,
     encoder: Box<dyn PlainEncoder>,
     /// Set when matching or decoding depends on more than one token.
@@ -80,8 +84,8 @@ impl Tokenizer {
         let added = AddedTokens::new(&file.added_tokens)?;
         let token_bytes = TokenBytes::of_decoder(&file.decoder);
         let is_byte_level = token_bytes.is_byte_level();
-        let vocabulary = Vocabulary::from_file(&file, is_byte_level)?;
-        if let Some(encoder) = ByteBpe::from_file(&file)?
+        let vocabulary = Arc::new(Vocabulary::from_file(&file, is_byte_level)?);
+        if let Some(encoder) = ByteBpe::from_file(&file, &vocabulary)?
             && added.has_plain_matching()
         {
             let inner = Inner {
@@ -243,23 +247,11 @@ impl Tokenizer {
         )
     }
 
-    /// Text of `ids`; bytes that are no UTF-8 become U+FFFD.
+    /// Text of `ids`; bytes that are no UTF-8 become U+FFFD, and ids that do not exist are left out.
     ///
     /// # Errors
-    /// [`Error::Tokenizer`] when an id does not exist.
+    /// [`Error::Tokenizer`] when the decoder of a tokenizer that is not byte-level fails.
     pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
-        if let Some(&id) = ids
-            .iter()
-            .find(|&&id| self.inner.vocabulary.spelling(id).is_none())
-        {
-            return Err(Error::Tokenizer {
-                message: format!(
-                    "token id {id} does not exist; the vocabulary has {} ids",
-                    self.vocab_size()
-                ),
-                offset: None,
-            });
-        }
         if let Some(pipeline) = &self.inner.pipeline
             && !self.inner.token_bytes.is_byte_level()
         {

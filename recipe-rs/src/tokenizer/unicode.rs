@@ -41,7 +41,7 @@ const CLASSES: [CharClass; 10] = [
     CharClass::CjkOther,
 ];
 
-const NUM_BLOCKS: usize = 0x110000 / 256;
+const NUM_BLOCKS: usize = 0x0011_0000 / 256;
 static TABLE: &[u8; NUM_BLOCKS + 152 * 256] = include_bytes!("../../data/unicode_classes.bin");
 
 /// Class of any character, from the generated table.

@@ -131,11 +131,11 @@ impl ChatTemplateEncoding {
 
 /// Checks the shape of the messages and returns the last one.
 fn check_messages(messages: &Value) -> Result<&Map<String, Value>> {
-    let list = messages
+    let items = messages
         .as_array()
         .ok_or_else(|| refuse("messages must be a list of objects"))?;
     let mut last = None;
-    for (index, message) in list.iter().enumerate() {
+    for (index, message) in items.iter().enumerate() {
         last = message.as_object();
         if last.is_none() {
             return Err(Error::Render {

@@ -124,7 +124,10 @@ impl Style<'_> {
 }
 
 fn push_escape(unit: u16, out: &mut String) {
-    out.push_str(&format!("\\u{unit:04x}"));
+    out.push_str("\\u");
+    for shift in [12, 8, 4, 0] {
+        out.extend(char::from_digit(u32::from(unit >> shift & 0xF), 16));
+    }
 }
 
 /// A number as Python's `repr` writes it: exponents from 1e16 and below 1e-4, signed and of two digits at least.

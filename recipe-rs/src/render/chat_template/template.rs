@@ -148,6 +148,10 @@ fn invalid(message: String) -> minijinja::Error {
 }
 
 /// JSON as Python's `json.dumps(value, ensure_ascii=False)` prints it, with its arguments.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "filters take their arguments by value"
+)]
 fn to_json(value: &Value, arguments: Kwargs) -> std::result::Result<Value, minijinja::Error> {
     let ensure_ascii: bool = arguments
         .get::<Option<bool>>("ensure_ascii")?

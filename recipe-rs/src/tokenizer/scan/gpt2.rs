@@ -7,7 +7,7 @@ use super::super::unicode::{CharClass, char_at, char_class};
 pub(crate) enum Variant {
     /// GPT-2: a space joins the word, number or punctuation behind it.
     Gpt2,
-    /// SmolLM and StarCoder: GPT-2 after every digit was split off.
+    /// `SmolLM` and `StarCoder`: GPT-2 after every digit was split off.
     SmolLm,
     /// Llama 3: digits in threes, any character but a newline joins the word behind it.
     Llama3,
@@ -206,7 +206,7 @@ fn number_end(variant: Variant, text: &[u8], mut at: usize) -> usize {
 }
 
 /// End of the contraction whose apostrophe ends at `at`.
-fn contraction_end(variant: Variant, text: &[u8], at: usize) -> Option<usize> {
+pub(super) fn contraction_end(variant: Variant, text: &[u8], at: usize) -> Option<usize> {
     let any_case = matches!(variant, Variant::Llama3 | Variant::Qwen2);
     let lower = |offset: usize| {
         let byte = text.get(at + offset).copied().unwrap_or(0);

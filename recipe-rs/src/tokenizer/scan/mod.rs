@@ -1,7 +1,10 @@
 //! Pre-tokenizers: where a text is split before the merges run.
 
+pub(crate) mod classify;
 pub(crate) mod deepseek;
 pub(crate) mod gpt2;
+pub(crate) mod simd;
+mod window;
 
 use serde_json::{Value, json};
 
@@ -15,6 +18,16 @@ pub(crate) enum PreTokenizer {
 }
 
 impl PreTokenizer {
+    /// Every pre-tokenizer of ours.
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 5] = [
+        PreTokenizer::DeepSeek,
+        PreTokenizer::Gpt2(gpt2::Variant::Gpt2),
+        PreTokenizer::Gpt2(gpt2::Variant::SmolLm),
+        PreTokenizer::Gpt2(gpt2::Variant::Llama3),
+        PreTokenizer::Gpt2(gpt2::Variant::Qwen2),
+    ];
+
     /// The pre-tokenizer that the `pre_tokenizer` value of a `tokenizer.json` describes, if it is one of ours.
     #[must_use]
     pub(crate) fn from_json(value: &Value) -> Option<Self> {
@@ -39,6 +52,18 @@ impl PreTokenizer {
         match self {
             PreTokenizer::DeepSeek => deepseek::pre_token_end(text, start),
             PreTokenizer::Gpt2(variant) => gpt2::pre_token_end(variant, text, start),
+        }
+    }
+
+    /// Starts of pre-tokens in `block`, whose first byte starts one: the bits of the result.
+    ///
+    /// What ends the last of them may lie behind the block.
+    #[must_use]
+    #[inline]
+    pub(crate) fn window_starts(self, masks: &classify::Masks, block: &[u8; 64]) -> u64 {
+        match self {
+            PreTokenizer::DeepSeek => window::deepseek(masks),
+            PreTokenizer::Gpt2(variant) => window::gpt2(variant, masks, block),
         }
     }
 
