@@ -34,4 +34,4 @@ pub use stream::{
 pub use text_stream::{
     StopMatch, StopMatcher, StreamDecoder, TextDelta, TextStream, TextStreamOptions,
 };
-pub use tokenizer::{AddedToken, GgufVocabulary, Tokenizer};
+pub use tokenizer::{AddedToken, GgufVocabulary, GrowingPrompt, Tokenizer};

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use recipe_rs::{Error, Tokenizer};
+use recipe_rs::{Error, GrowingPrompt, Tokenizer};
 use serde_json::Value;
 
 static SMALL: LazyLock<Value> =
@@ -118,6 +118,29 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #[test]
+    fn growing_gives_the_ids_of_the_whole(pieces in proptest::collection::vec((text(), any::<bool>()), 1..6)) {
+        for (name, tokenizer) in KINDS.iter() {
+            let mut prompt = GrowingPrompt::new(tokenizer.clone());
+            let (mut whole, mut ranges) = (String::new(), Vec::new());
+            for (text, has_special) in &pieces {
+                let before = prompt.token_ids().to_vec();
+                let mut piece = text.clone();
+                let mut piece_ranges = Vec::new();
+                if *has_special {
+                    piece.push_str("<think>");
+                    piece_ranges.push(text.len()..piece.len());
+                    ranges.push(whole.len() + text.len()..whole.len() + piece.len());
+                }
+                whole.push_str(&piece);
+                let stayed = prompt.append(&piece, &piece_ranges).unwrap();
+                prop_assert_eq!(&prompt.token_ids()[..stayed], &before[..stayed]);
+                let expected = tokenizer.encode_ranges(&whole, &ranges, threads(1)).unwrap();
+                prop_assert_eq!(prompt.token_ids(), &expected, "{}", name);
+            }
+        }
+    }
+
     #[test]
     fn decoding_gives_the_text_back(text in text()) {
         for (name, tokenizer) in KINDS.iter().filter(|(name, _)| name != "qwen2") {

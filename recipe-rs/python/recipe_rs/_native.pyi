@@ -94,6 +94,19 @@ class Tokenizer:
         """Ids of the added tokens by their spelling."""
 
 @final
+class GrowingPrompt:
+    """A prompt that text is appended to; only its tail is encoded again."""
+
+    def __new__(cls, tokenizer: Tokenizer) -> GrowingPrompt: ...
+    def append(self, text: str, special_ranges: Sequence[tuple[int, int]] = []) -> int:
+        """Append text in which exactly `special_ranges`, in code points, are added tokens; return how many ids stayed."""
+
+    def token_ids(self) -> bytes:
+        """Return the ids of the text so far as native u32."""
+
+    def __len__(self) -> int: ...
+
+@final
 class TextDelta:
     """What a push added to the text."""
 

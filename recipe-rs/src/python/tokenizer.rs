@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFrozenSet};
 
-use crate::{Error, GgufVocabulary, Result, Tokenizer};
+use crate::{Error, GgufVocabulary, GrowingPrompt, Result, Tokenizer};
 
 /// Text to token ids and back.
 #[pyclass(name = "Tokenizer", module = "recipe_rs", frozen, from_py_object)]
@@ -152,6 +152,45 @@ impl PyTokenizer {
     }
 }
 
+/// A prompt that text is appended to; only its tail is encoded again.
+#[pyclass(name = "GrowingPrompt", module = "recipe_rs")]
+pub(super) struct PyGrowingPrompt(GrowingPrompt);
+
+#[pymethods]
+impl PyGrowingPrompt {
+    #[new]
+    fn new(tokenizer: &PyTokenizer) -> Self {
+        Self(GrowingPrompt::new(tokenizer.0.clone()))
+    }
+
+    /// Append text in which exactly `special_ranges` are added tokens; return how many ids stayed.
+    #[pyo3(signature = (text, special_ranges=Vec::new()))]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "lists are copied out of Python"
+    )]
+    fn append(
+        &mut self,
+        py: Python<'_>,
+        text: &str,
+        special_ranges: Vec<(usize, usize)>,
+    ) -> Result<usize> {
+        py.detach(|| {
+            let ranges = byte_ranges(text, &special_ranges)?;
+            self.0.append(text, &ranges)
+        })
+    }
+
+    /// Return the ids of the text so far as native u32.
+    fn token_ids<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        id_bytes(py, self.0.token_ids())
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.token_ids().len()
+    }
+}
+
 /// The thread count of a keyword; None lets the codec choose.
 fn thread_count(num_threads: Option<usize>) -> PyResult<Option<NonZeroUsize>> {
     match num_threads {
@@ -204,5 +243,6 @@ fn byte_ranges(text: &str, ranges: &[(usize, usize)]) -> Result<Vec<Range<usize>
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyTokenizer>()
+    module.add_class::<PyTokenizer>()?;
+    module.add_class::<PyGrowingPrompt>()
 }

@@ -123,6 +123,14 @@ impl ByteBpe {
         }
     }
 
+    /// Whether cutting `text` at the inner position `at` changes no token.
+    fn is_safe_cut(&self, text: &str, at: usize) -> bool {
+        let bytes = text.as_bytes();
+        // No character composes with an ASCII character behind it, so composing the parts composes the whole.
+        let keeps_form = !self.kind.composes || bytes[at].is_ascii() && bytes[at - 1].is_ascii();
+        text.is_char_boundary(at) && keeps_form && self.kind.pre_tokenizer.is_safe_cut(bytes, at)
+    }
+
     #[inline]
     pub(super) fn pre_tokenizer(&self) -> PreTokenizer {
         self.kind.pre_tokenizer
@@ -202,14 +210,11 @@ impl PlainEncoder for ByteBpe {
         Ok(())
     }
 
+    fn last_safe_cut(&self, text: &str) -> Option<usize> {
+        (1..text.len()).rev().find(|&at| self.is_safe_cut(text, at))
+    }
+
     fn safe_cut(&self, text: &str, from: usize, until: usize) -> Option<usize> {
-        let bytes = text.as_bytes();
-        let is_safe = |at: usize| {
-            // No character composes with an ASCII character behind it, so composing the parts composes the whole.
-            let keeps_form =
-                !self.kind.composes || bytes[at].is_ascii() && bytes[at - 1].is_ascii();
-            keeps_form && self.kind.pre_tokenizer.is_safe_cut(bytes, at)
-        };
-        (from.max(1)..until.min(text.len())).find(|&at| text.is_char_boundary(at) && is_safe(at))
+        (from.max(1)..until.min(text.len())).find(|&at| self.is_safe_cut(text, at))
     }
 }

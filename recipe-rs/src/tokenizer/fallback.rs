@@ -137,6 +137,10 @@ impl PlainEncoder for CrateEncoder {
         Ok(())
     }
 
+    fn last_safe_cut(&self, _text: &str) -> Option<usize> {
+        None
+    }
+
     fn safe_cut(&self, _text: &str, _from: usize, _until: usize) -> Option<usize> {
         None
     }

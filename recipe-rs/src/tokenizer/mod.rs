@@ -19,6 +19,7 @@ mod encoder;
 mod fallback;
 mod file;
 mod gguf;
+mod growing;
 mod merge;
 mod parallel;
 mod scan;
@@ -41,6 +42,7 @@ use encoder::PlainEncoder;
 use fallback::{CrateEncoder, CratePipeline};
 use file::TokenizerFile;
 pub use gguf::GgufVocabulary;
+pub use growing::GrowingPrompt;
 use vocabulary::Vocabulary;
 
 use crate::{Error, Result};
