@@ -69,3 +69,58 @@ fn join(
         window *= 2;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::super::file::TokenizerFile;
+    use super::super::vocabulary::Vocabulary;
+    use super::*;
+
+    fn small() -> ByteBpe {
+        let file = TokenizerFile::parse(include_str!("../../tests/data/bpe_small.json")).unwrap();
+        let vocabulary = Arc::new(Vocabulary::from_file(&file, true).unwrap());
+        ByteBpe::from_file(&file, &vocabulary).unwrap().unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn long_words_merge_as_a_whole(
+            letters in proptest::sample::select(vec!["a", "ab", "the lazy", "=/-", "\u{9053}\u{540d}\u{975e}"]),
+            picks in proptest::collection::vec(any::<prop::sample::Index>(), 6000..9000),
+        ) {
+            let bpe = small();
+            let word: Vec<u8> = picks.iter().map(|pick| *pick.get(letters.as_bytes())).collect();
+            let mut scratch = MergeScratch::default();
+            let (mut whole, mut joined) = (Vec::new(), vec![7]);
+            bpe.merges.merge(&word, &mut scratch, &mut whole);
+            merge(&bpe, &word, &mut scratch, &mut joined);
+            prop_assert_eq!(&joined[1..], &whole);
+        }
+    }
+
+    #[test]
+    fn stability_is_what_merging_says() {
+        let bpe = small();
+        let mut scratch = MergeScratch::default();
+        let mut merged = Vec::new();
+        let ids: Vec<u32> = (0..bpe.vocabulary.len() as u32 - 4).collect();
+        for &left in &ids {
+            for &right in &ids {
+                let bytes = [bpe.vocabulary.bytes(left), bpe.vocabulary.bytes(right)].concat();
+                merged.clear();
+                bpe.merges.merge(&bytes, &mut scratch, &mut merged);
+                assert_eq!(
+                    bpe.merges.is_stable(left, right),
+                    merged == [left, right],
+                    "{left} {right}"
+                );
+            }
+        }
+    }
+}
