@@ -99,7 +99,7 @@ class GrowingPrompt:
 
     def __new__(cls, tokenizer: Tokenizer) -> GrowingPrompt: ...
     def append(self, text: str, special_ranges: Sequence[tuple[int, int]] = []) -> int:
-        """Append text in which exactly `special_ranges`, in code points, are added tokens; return how many ids stayed."""
+        """Append text, with added tokens at `special_ranges` (code points); return how many ids stayed."""
 
     def token_ids(self) -> bytes:
         """Return the ids of the text so far as native u32."""

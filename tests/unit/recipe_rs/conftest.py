@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 import recipe_rs
 
 DATA = Path(__file__).parents[3] / "recipe-rs" / "tests" / "data"

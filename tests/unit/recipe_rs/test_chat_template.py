@@ -1,17 +1,20 @@
 """`recipe_rs.ChatTemplateEncoding`: what templates may use, and that messages cannot spell special tokens."""
 
+# ruff: noqa: RUF001
+
 import json
 
 import pytest
-import recipe_rs
 from hypothesis import given
 from hypothesis import strategies as st
+
+import recipe_rs
 
 CHAT = """{% for m in messages %}{{ bos_token }}{{ m.role }}
 {{ m.content }}{{ eos_token }}
 {% endfor %}{% if add_generation_prompt %}{{ bos_token }}assistant
 {% endif %}"""
-BOS, EOS = "<｜begin｜>", "<｜end｜>"  # noqa: RUF001
+BOS, EOS = "<｜begin｜>", "<｜end｜>"
 
 
 def encoding(small: recipe_rs.Tokenizer, template: str = CHAT) -> recipe_rs.ChatTemplateEncoding:
@@ -36,7 +39,9 @@ def test_prompt_ranges_and_ids(small: recipe_rs.Tokenizer) -> None:
     assert data == small.encode(rendered.prompt)
 
 
-@given(contents=st.lists(st.lists(st.sampled_from([BOS, EOS, "<", "think>", "</", "x", " ", "\ue000", "｜"])), max_size=3))  # noqa: RUF001
+@given(
+    contents=st.lists(st.lists(st.sampled_from([BOS, EOS, "<", "think>", "</", "x", " ", "\ue000", "｜"])), max_size=3)
+)
 def test_messages_cannot_spell_special_tokens(small: recipe_rs.Tokenizer, contents: list[list[str]]) -> None:
     texts = ["".join(parts) for parts in contents] or [""]
     template = "{% for m in messages %}{{ m.content }}{% endfor %}{{ eos_token }}{{ messages | tojson }}"
@@ -59,7 +64,7 @@ def test_messages_cannot_spell_special_tokens(small: recipe_rs.Tokenizer, conten
     ],
 )
 def test_templates_that_look_into_the_content(small: recipe_rs.Tokenizer, expression: str) -> None:
-    content = "  a<think>b</think>c<｜end｜>x <｜en"  # noqa: RUF001
+    content = "  a<think>b</think>c<｜end｜>x <｜en"
     template = "{% for m in messages %}{{ " + expression + " }}{% endfor %}{{ eos_token }}"
     rendered = render(encoding(small, template), content)
     assert specials(rendered) == [EOS]
@@ -67,7 +72,7 @@ def test_templates_that_look_into_the_content(small: recipe_rs.Tokenizer, expres
     if "[" not in expression and "replace" not in expression and "~" not in expression:
         assert plain == content.strip() if "trim" in expression else plain
     assert "\ue000" not in plain
-    assert "c<｜end｜>" in plain or "last" in expression  # noqa: RUF001
+    assert "c<｜end｜>" in plain or "last" in expression
 
 
 def test_functions_and_filters(small: recipe_rs.Tokenizer) -> None:
@@ -76,7 +81,9 @@ def test_functions_and_filters(small: recipe_rs.Tokenizer) -> None:
 {{ ns.n }}|{{ strftime_now('%Y') | length }}|{{ tools | tojson }}|{{ tools | tojson(indent=2) }}|{{ flag }}|{{ none }}|
 {%- generation -%} g {%- endgeneration -%}|{{ 'A b'.lower().split(' ') | join('-') }}|{{ {'a': 1}.get('z', 7) }}"""
     tools = [{"name": "é", "n": 1.0, "x": None}]
-    rendered = render(encoding(small, template), "1", "2", "3", tools_json=json.dumps(tools), kwargs_json='{"flag": true}')
+    rendered = render(
+        encoding(small, template), "1", "2", "3", tools_json=json.dumps(tools), kwargs_json='{"flag": true}'
+    )
     expected = [
         "2",
         "4",

@@ -1,9 +1,10 @@
 """`recipe_rs.TextStream`: whole characters, stop strings, counts, for any cut of the ids."""
 
 import pytest
-import recipe_rs
 from hypothesis import given
 from hypothesis import strategies as st
+
+import recipe_rs
 
 LETTERS = "aab é漢😀\ufffd"
 

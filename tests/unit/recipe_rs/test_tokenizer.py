@@ -1,12 +1,15 @@
 """`recipe_rs.Tokenizer` and `GrowingPrompt`: ids, ranges, decoding, errors."""
 
+# ruff: noqa: RUF001
+
 import json
 import pickle
 
 import pytest
-import recipe_rs
 from hypothesis import given
 from hypothesis import strategies as st
+
+import recipe_rs
 
 
 def ids(data: bytes) -> list[int]:
@@ -34,7 +37,7 @@ def test_gguf_vocabularies_give_the_ids_of_the_reference(small_json: str, vector
     tokenizer = recipe_rs.Tokenizer.from_gguf_vocabulary(**gguf_arguments(small_json, pre))
     for text, expected in zip(vectors["texts"], vectors["ids"][pre], strict=True):
         assert tokenizer.encode(text) == expected
-    assert tokenizer.special_token_ids == {tokenizer.token_to_id("<｜begin｜>"), tokenizer.token_to_id("<｜end｜>")}  # noqa: RUF001
+    assert tokenizer.special_token_ids == {tokenizer.token_to_id("<｜begin｜>"), tokenizer.token_to_id("<｜end｜>")}
 
 
 def test_properties(small: recipe_rs.Tokenizer, small_json: str) -> None:
@@ -67,21 +70,20 @@ def test_wrong_ranges_are_refused(small: recipe_rs.Tokenizer, ranges: list[tuple
 
 
 def test_skipping_special_tokens(small: recipe_rs.Tokenizer) -> None:
-    token_ids = small.encode("a<｜begin｜>b<think>")  # noqa: RUF001
+    token_ids = small.encode("a<｜begin｜>b<think>")
     assert small.decode(token_ids, skip_special_tokens=True) == "ab<think>"
     assert small.decode([*token_ids, small.vocab_size]) == small.decode(token_ids)
 
 
 @given(text=st.text(max_size=200), num_threads=st.integers(1, 4), copies=st.sampled_from([1, 3, 2000]))
-def test_plain_text_round_trips(
-    small: recipe_rs.Tokenizer, text: str, num_threads: int, copies: int
-) -> None:
+def test_plain_text_round_trips(small: recipe_rs.Tokenizer, text: str, num_threads: int, copies: int) -> None:
     text *= copies
     data = small.encode_plain(text, num_threads=num_threads)
     assert small.decode(ids(data)) == text
-    assert b"".join(small.token_bytes(token_id) for token_id in ids(data)[:1000]) == text.encode()[
-        : len(b"".join(small.token_bytes(token_id) for token_id in ids(data)[:1000]))
-    ]
+    assert (
+        b"".join(small.token_bytes(token_id) for token_id in ids(data)[:1000])
+        == text.encode()[: len(b"".join(small.token_bytes(token_id) for token_id in ids(data)[:1000]))]
+    )
 
 
 @given(pieces=st.lists(st.text(max_size=30), max_size=6))
