@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from deepinfer.config import ModelConfig
 from deepinfer.errors import RequestError
-from deepinfer.outputs import ModelRunnerOutput, SchedulerOutput, TokenLogprob
+from deepinfer.outputs import ModelRunnerOutput, SchedulerOutput, TokenLogprob, TokenMatcher
 from deepinfer.sampling_params import SamplingParams
 
 ChooseToken = Callable[[Sequence[int], SamplingParams], int]
@@ -27,6 +27,7 @@ class _Sequence:
     num_prompt_tokens: int
     params: SamplingParams
     block_ids: list[int]
+    matcher: TokenMatcher | None
 
 
 class ScriptedExecutor:
@@ -112,7 +113,11 @@ class ScriptedExecutor:
             if new.request_id in self._sequences:
                 raise RuntimeError(f"{new.request_id!r} is announced as new, but it is known")
             self._sequences[new.request_id] = _Sequence(
-                array("I", new.token_ids), new.num_prompt_tokens, new.sampling_params, list(new.block_ids)
+                array("I", new.token_ids),
+                new.num_prompt_tokens,
+                new.sampling_params,
+                list(new.block_ids),
+                None if new.constraint is None else new.constraint.make_matcher(),
             )
             starts[new.request_id] = new.num_computed_tokens
         for known in plan.scheduled_known_requests:
@@ -148,6 +153,9 @@ class ScriptedExecutor:
             return
         try:
             token_id = self._choose_token(tokens, sequence.params)
+            if sequence.matcher is not None:
+                mask = sequence.matcher.compute_mask(sequence.token_ids[sequence.num_prompt_tokens :].tolist())
+                token_id = _choose_allowed(token_id, mask)
         except RequestError as error:
             result.errors[request_id] = str(error)
             return
@@ -166,6 +174,17 @@ class ScriptedExecutor:
         logprob = -(_hash_tokens(tokens, token_id) % 10_000) / 1000.0
         top = tuple((rank, logprob - 0.5 * rank) for rank in range(num_top))
         return TokenLogprob(token_id, logprob, 1, top)
+
+
+def _choose_allowed(token_id: int, mask: bytes | None) -> int:
+    """One of the allowed tokens, picked by the token that would have been chosen freely."""
+    if mask is None:
+        return token_id
+    bits = int.from_bytes(mask, "little")
+    allowed = [index for index in range(bits.bit_length()) if bits >> index & 1]
+    if not allowed:
+        raise RequestError("the grammar forbids every token")
+    return allowed[token_id % len(allowed)]
 
 
 def _hash_tokens(tokens: Sequence[int], seed: int) -> int:
