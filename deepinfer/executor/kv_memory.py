@@ -18,7 +18,7 @@ def compute_num_blocks(
     """Blocks to allocate: what was asked for, else a share of the free memory but no more than can ever be in use.
 
     Raises:
-        ConfigError: the memory does not hold one request of the length that was asked for.
+        ConfigError: the memory asked for is not there, or does not hold one request of the length asked for.
     """
     block_size = config.cache.block_size
     bytes_per_token = model_config.num_kv_values_per_token * bytes_per_value
@@ -28,6 +28,11 @@ def compute_num_blocks(
     if memory is None:
         useful = blocks_per_request * config.scheduler.max_num_seqs
         num_blocks = min(useful, int(available_bytes * DEFAULT_MEMORY_RATIO) // (bytes_per_token * block_size))
+    elif memory > available_bytes:
+        raise ConfigError(
+            f"kv_cache_memory is {memory} bytes, but {available_bytes} are free beside the model's weights; "
+            "ask for less or leave it out"
+        )
     else:
         num_blocks = memory // (bytes_per_token * block_size)
     # A length that the user asked for must fit; the model's own context may be cut to what fits.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -48,16 +50,19 @@ class ModelRunner:
         self._num_threads = config.num_threads or count_usable_processors()
         if on_cpu:
             torch.set_num_threads(self._num_threads)
-        max_model_len = config.max_model_len or model_config.max_position_embeddings
-        self._model = LlamaModel(
-            model_config, max_model_len=max_model_len, dtype=self._dtype, device=self._device
-        ).eval()
-        load_weights(self._model, checkpoint, num_threads=self._num_threads, progress=progress)
-        available_bytes = measure_available_memory_bytes() if on_cpu else torch.cuda.mem_get_info(self._device)[0]
+        free_bytes = measure_available_memory_bytes() if on_cpu else torch.cuda.mem_get_info(self._device)[0]
+        weight_bytes = sum(math.prod(tensor.shape) for tensor in checkpoint.tensors.values()) * self._dtype.itemsize
         self._num_blocks = compute_num_blocks(
-            config, model_config, bytes_per_value=kv_dtype.itemsize, available_bytes=available_bytes
+            config,
+            model_config,
+            bytes_per_value=kv_dtype.itemsize,
+            available_bytes=max(free_bytes - weight_bytes, 0),
         )
         self._block_size = config.cache.block_size
+        max_model_len = config.max_model_len or model_config.max_position_embeddings
+        max_model_len = min(max_model_len, self._num_blocks * self._block_size)
+        self._model = LlamaModel(model_config, max_model_len=max_model_len, dtype=self._dtype, device=self._device)
+        load_weights(self._model, checkpoint, num_threads=self._num_threads, progress=progress)
         self._kv_cache = torch.empty(
             model_config.num_layers,
             2,

@@ -117,6 +117,11 @@ def _model_config(metadata: _Metadata, file: GGUFFile) -> ModelConfig:
     if metadata.optional(prefix + "expert_count", int):
         raise WeightLoadError(f"{metadata.file_name}: {architecture} models with experts are not supported")
     hidden_size: int = metadata.required(prefix + "embedding_length", int)
+    num_layers: int = metadata.required(prefix + "block_count", int)
+    if num_layers > len(file.tensors):
+        raise WeightLoadError(
+            f"{metadata.file_name}: {prefix}block_count is {num_layers}, but there are only {len(file.tensors)} tensors"
+        )
     num_qo_heads: int = metadata.required(prefix + "attention.head_count", int)
     head_dim = metadata.optional(prefix + "attention.key_length", int) or hidden_size // max(num_qo_heads, 1)
     for key in ("attention.value_length", "rope.dimension_count"):
@@ -135,7 +140,7 @@ def _model_config(metadata: _Metadata, file: GGUFFile) -> ModelConfig:
             vocab_size=embedding.shape[0],
             hidden_size=hidden_size,
             intermediate_size=metadata.required(prefix + "feed_forward_length", int),
-            num_layers=metadata.required(prefix + "block_count", int),
+            num_layers=num_layers,
             num_qo_heads=num_qo_heads,
             num_kv_heads=metadata.optional(prefix + "attention.head_count_kv", int) or num_qo_heads,
             head_dim=head_dim,
@@ -194,6 +199,8 @@ def _tokenizer_spec(metadata: _Metadata, config: ModelConfig) -> TokenizerSpec:
             f"supported are {', '.join(TOKENIZER_MODELS)}"
         )
     tokens: list[str] = metadata.required("tokenizer.ggml.tokens", list)
+    if not tokens or not isinstance(tokens[0], str):
+        raise WeightLoadError(f"{metadata.file_name}: tokenizer.ggml.tokens must be a list of strings")
     if len(tokens) > config.vocab_size:
         raise WeightLoadError(
             f"{metadata.file_name}: the vocabulary has {len(tokens)} tokens, but the embedding only "

@@ -10,6 +10,7 @@ from deepinfer.errors import ConfigError, WeightLoadError
 
 MODEL_TYPES: Final = ("llama", "mistral", "qwen2", "qwen3")
 DEFAULT_ROPE_THETA: Final = 10000.0
+MAX_LAYERS: Final = 1000  # a damaged number must not become a loop without end
 DEFAULT_MISTRAL_WINDOW: Final = 4096
 
 
@@ -67,6 +68,8 @@ def model_config_of(values: Mapping[str, Any], *, eos_token_ids: tuple[int, ...]
     num_layers = fields.integer("num_hidden_layers")
     if num_qo_heads < 1:
         raise WeightLoadError(f"{where}: num_attention_heads must be positive, but is {num_qo_heads}")
+    if num_layers > MAX_LAYERS:
+        raise WeightLoadError(f"{where}: num_hidden_layers is {num_layers}; at most {MAX_LAYERS} are supported")
     default_head_dim = 128 if model_type == "qwen3" else hidden_size // num_qo_heads
     try:
         return ModelConfig(

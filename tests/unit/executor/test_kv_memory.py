@@ -50,6 +50,11 @@ def test_too_little_memory_names_a_sufficient_size(wishes):
     assert num_blocks(memory=sufficient, max_model_len=wishes.get("max_model_len")) == 16
 
 
+def test_more_memory_than_there_is():
+    with pytest.raises(ConfigError, match="kv_cache_memory is 1000001 bytes, but 1000000 are free"):
+        num_blocks(memory=10**6 + 1, available=10**6)
+
+
 def test_the_process_may_use_something():
     assert count_usable_processors() >= 1
     assert measure_available_memory_bytes() > 2**20

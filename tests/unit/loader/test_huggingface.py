@@ -135,6 +135,7 @@ def test_sliding_windows(tmp_path, family, options, window):
         ({"hidden_size": "256"}, "hidden_size must be an integer, but is '256'"),
         ({"num_hidden_layers": None}, "num_hidden_layers must be an integer, but is None"),
         ({"num_hidden_layers": 3}, "lacks the tensors model.layers.2.input_layernorm.weight"),
+        ({"num_hidden_layers": 10**12}, "num_hidden_layers is 1000000000000; at most 1000 are supported"),
         ({"num_hidden_layers": 1}, "holds the tensors model.layers.1."),
         ({"intermediate_size": 256}, r"mlp.gate_proj.weight has shape (512, 256), but"),
         ({"num_key_value_heads": 3}, "must be a multiple of num_kv_heads"),
