@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from deepinfer.errors import ConfigError
@@ -69,6 +70,14 @@ class ModelConfig:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise ConfigError(f"the model's {name} must be a positive integer, but is {value!r}")
+        factor = self.rope_scaling.factor if self.rope_scaling is not None else 1.0
+        for name, number in (
+            ("rms_norm_eps", self.rms_norm_eps),
+            ("rope_theta", self.rope_theta),
+            ("rope_scaling factor", factor),
+        ):
+            if not 0.0 < number < math.inf:
+                raise ConfigError(f"the model's {name} must be a positive number, but is {number!r}")
         if self.num_qo_heads % self.num_kv_heads:
             raise ConfigError(
                 f"the model's num_qo_heads ({self.num_qo_heads}) must be a multiple of num_kv_heads "

@@ -91,6 +91,8 @@ def test_tokenizer_and_template(tmp_path):
         ({"llama.rope.dimension_count": 16}, r"llama\.rope\.dimension_count is 16"),
         ({"llama.block_count": "two"}, r"llama\.block_count must be of type int, but is 'two'"),
         ({"llama.block_count": 2**32 - 1}, r"llama\.block_count is 4294967295, but there are only"),
+        ({"llama.attention.layer_norm_rms_epsilon": 0.0}, r"rms_norm_eps must be a positive number, but is 0\.0"),
+        ({"llama.rope.freq_base": float("nan")}, "rope_theta must be a positive number, but is nan"),
         ({"llama.block_count": None}, r"lacks the metadata key llama\.block_count"),
         ({"llama.attention.head_count_kv": 3}, "must be a multiple of num_kv_heads"),
         ({"llama.embedding_length": 512}, r"tensor token_embd\.weight has shape \(272, 256\)"),
