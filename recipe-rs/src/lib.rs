@@ -10,6 +10,7 @@ pub mod json;
 #[cfg(feature = "python")]
 mod python;
 mod render;
+mod response;
 mod special_tokens;
 mod stream;
 mod text_stream;
@@ -25,11 +26,18 @@ pub use error::{Error, Result};
 pub use render::{
     ChatTemplateEncoding, ChatTemplateInput, DeepseekV4Renderer, DeepseekV41Renderer,
     RenderedPrompt,
+pub use render::{DeepseekV4Renderer, DeepseekV41Renderer, RenderedPrompt};
+pub use response::{
+    CallIds, ChatCompletionChunk, ChatCompletionChunkGenerator, ChatCompletionResponse,
+    MessagesChunkGenerator, MessagesResponse, MessagesStreamEvent, ResponsesChunkGenerator,
+    ResponsesEcho, ResponsesResponse, ResponsesStreamEvent, UsageStyle,
 };
 pub use special_tokens::{IMAGE_SPECIAL_TOKEN_ID, SYSTEM_PLACEHOLDER, SpecialToken, SpecialTokens};
 pub use stream::{
-    InferenceChunk, InferenceFinishReason, OutputFormat, ParsingOptions, PromptUsage,
-    ThinkingInitialStage, TokenLogprob,
+    ArgumentFragment, ChunkGenerator, FinishCause, InferenceChunk, InferenceFinishReason,
+    LogprobEntry, OutputFormat, ParsingOptions, PromptUsage, StreamDiagnostics, StreamEvent,
+    StreamProcessor, StreamUsage, ThinkingInitialStage, TokenBytes, TokenForm, TokenLogprob,
+    TopLogprob,
 };
 pub use text_stream::{
     StopMatch, StopMatcher, StreamDecoder, TextDelta, TextStream, TextStreamOptions,

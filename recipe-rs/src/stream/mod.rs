@@ -1,7 +1,27 @@
 //! From a model's output, as text or token ids, to protocol events.
 
+mod buffer;
 mod chunk;
+mod delimiter;
+mod detokenize;
+mod dsml;
+mod dsml_parameter;
+mod event;
+mod formats;
+mod grammar;
+mod json_escape;
+mod json_scan;
 mod options;
+mod processor;
+mod repair;
+mod states;
+mod utf8;
 
 pub use chunk::{InferenceChunk, InferenceFinishReason, PromptUsage, TokenLogprob};
+pub use detokenize::{TokenBytes, TokenForm};
+pub use event::{
+    ArgumentFragment, FinishCause, LogprobEntry, StreamDiagnostics, StreamEvent, StreamUsage,
+    TopLogprob,
+};
 pub use options::{OutputFormat, ParsingOptions, ThinkingInitialStage};
+pub use processor::{ChunkGenerator, StreamProcessor};

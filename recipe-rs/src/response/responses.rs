@@ -1,0 +1,559 @@
+//! The generator of Responses events.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Map;
+
+use super::call_id::CallIds;
+use super::custom_input::CustomInput;
+use super::responses_event::{CallDelta, Event, PartEvent, ResponsesStreamEvent};
+use super::responses_object::{Item, Part, ResponsesEcho, ResponsesResponse};
+use super::unix_seconds;
+use crate::stream::{
+    ArgumentFragment, ChunkGenerator, FinishCause, InferenceFinishReason, LogprobEntry,
+    PromptUsage, StreamEvent, StreamUsage,
+};
+
+/// The name of the function that searches tools.
+const TOOL_SEARCH: &str = "tool_search";
+
+/// The item that is being received.
+#[derive(Debug, Clone)]
+enum OpenItem {
+    Reasoning(String),
+    Message {
+        text: String,
+        logprobs: Vec<LogprobEntry>,
+    },
+    Function {
+        call: Call,
+        namespace: Option<String>,
+    },
+    Custom {
+        call: Call,
+        decoder: CustomInput,
+    },
+    ToolSearch {
+        call: Call,
+    },
+}
+
+#[derive(Debug, Clone)]
+struct Call {
+    call_id: String,
+    name: String,
+    /// Arguments, or the raw input of a custom call.
+    text: String,
+}
+
+/// What ends an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    /// Another item begins; true for a call.
+    Next { is_call: bool },
+    /// The response ends; true if it was cut.
+    End { is_cut: bool },
+}
+
+/// Makes the events of one Responses response.
+#[derive(Debug, Clone)]
+pub struct ResponsesChunkGenerator {
+    response: ResponsesResponse,
+    id: String,
+    namespace_tools: BTreeMap<String, (String, String)>,
+    custom_tools: BTreeSet<String>,
+    has_tool_search: bool,
+    compat: bool,
+    call_ids: CallIds,
+    sequence_number: u64,
+    output: Vec<Item>,
+    open: Option<OpenItem>,
+}
+
+impl ResponsesChunkGenerator {
+    /// A generator for a request without settings of its own.
+    #[must_use]
+    pub fn new(id: impl Into<String>, model: impl Into<String>) -> Self {
+        let id = id.into();
+        Self {
+            response: ResponsesResponse::new(id.clone(), model, unix_seconds()),
+            id,
+            namespace_tools: BTreeMap::new(),
+            custom_tools: BTreeSet::new(),
+            has_tool_search: false,
+            compat: true,
+            call_ids: CallIds::default(),
+            sequence_number: 0,
+            output: Vec::new(),
+            open: None,
+        }
+    }
+
+    /// Splits these function names into namespace and local name.
+    #[must_use]
+    pub fn with_namespace_tool_map(mut self, map: BTreeMap<String, (String, String)>) -> Self {
+        self.namespace_tools = map;
+        self
+    }
+
+    /// Reports these request settings.
+    #[must_use]
+    pub fn with_echo(mut self, echo: &ResponsesEcho) -> Self {
+        self.response = self.response.with_settings(echo);
+        self
+    }
+
+    /// Names the tools whose calls carry raw input.
+    #[must_use]
+    pub fn with_custom_tools(mut self, names: BTreeSet<String>) -> Self {
+        self.custom_tools = names;
+        self
+    }
+
+    /// Sets whether calls of the tool search are items of their own kind.
+    #[must_use]
+    pub fn with_tool_search(mut self, has_tool_search: bool) -> Self {
+        self.has_tool_search = has_tool_search;
+        self
+    }
+
+    /// Sets whether `phase` and the `name` of finished arguments stay as the official codec has them.
+    #[must_use]
+    pub fn with_compat(mut self, compat: bool) -> Self {
+        self.compat = compat;
+        self
+    }
+
+    /// Sets how call ids are made.
+    #[must_use]
+    pub fn with_call_ids(mut self, call_ids: CallIds) -> Self {
+        self.call_ids = call_ids;
+        self
+    }
+
+    /// Sets the creation time in seconds since 1970.
+    #[must_use]
+    pub fn with_created(mut self, created: i64) -> Self {
+        self.response = self.response.with_created(created);
+        self
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.sequence_number += 1;
+        self.sequence_number - 1
+    }
+
+    fn send(&mut self, make: impl FnOnce(u64) -> Event, chunks: &mut Vec<ResponsesStreamEvent>) {
+        let event = make(self.next_number());
+        chunks.push(ResponsesStreamEvent(event));
+    }
+
+    /// Id of the item that is open or opens next.
+    fn item_id(&self, kind: &str) -> String {
+        format!("{kind}_{}_{}", self.id, self.output.len())
+    }
+
+    fn open_item(&mut self, open: OpenItem, chunks: &mut Vec<ResponsesStreamEvent>) {
+        let is_call = !matches!(open, OpenItem::Reasoning(_) | OpenItem::Message { .. });
+        self.close_item(Closing::Next { is_call }, chunks);
+        let item = self.item(&open, "in_progress", "final_answer", true);
+        let part = part_of(&open, true);
+        let output_index = self.output.len();
+        let item_id = self.item_id(kind_of(&open));
+        self.open = Some(open);
+        self.send(
+            |sequence_number| Event::ItemAdded {
+                item,
+                output_index,
+                sequence_number,
+            },
+            chunks,
+        );
+        if let Some(part) = part {
+            self.send(
+                |sequence_number| {
+                    Event::PartAdded(PartEvent {
+                        content_index: 0,
+                        item_id,
+                        output_index,
+                        part,
+                        sequence_number,
+                    })
+                },
+                chunks,
+            );
+        }
+    }
+
+    fn close_item(&mut self, closing: Closing, chunks: &mut Vec<ResponsesStreamEvent>) {
+        let Some(open) = self.open.take() else { return };
+        let output_index = self.output.len();
+        let item_id = self.item_id(kind_of(&open));
+        self.send_done(&open, &item_id, output_index, chunks);
+        if let Some(part) = part_of(&open, false) {
+            let item_id = item_id.clone();
+            self.send(
+                |sequence_number| {
+                    Event::PartDone(PartEvent {
+                        content_index: 0,
+                        item_id,
+                        output_index,
+                        part,
+                        sequence_number,
+                    })
+                },
+                chunks,
+            );
+        }
+        let status = match closing {
+            Closing::End { is_cut: true } => "incomplete",
+            Closing::Next { .. } | Closing::End { is_cut: false } => "completed",
+        };
+        let phase = match closing {
+            Closing::Next { is_call: true } if self.compat => "commentary",
+            Closing::Next { .. } | Closing::End { .. } => "final_answer",
+        };
+        let item = self.item(&open, status, phase, false);
+        self.output.push(item.clone());
+        self.send(
+            |sequence_number| Event::ItemDone {
+                item,
+                output_index,
+                sequence_number,
+            },
+            chunks,
+        );
+    }
+
+    /// Sends the event that closes the text, the arguments or the input.
+    fn send_done(
+        &mut self,
+        open: &OpenItem,
+        item_id: &str,
+        output_index: usize,
+        chunks: &mut Vec<ResponsesStreamEvent>,
+    ) {
+        let item_id = item_id.to_owned();
+        let names_calls = !self.compat;
+        let sequence_number = match open {
+            OpenItem::ToolSearch { .. } => return,
+            _ => self.next_number(),
+        };
+        let event = match open.clone() {
+            OpenItem::Reasoning(text) => Event::ReasoningDone {
+                content_index: 0,
+                item_id,
+                output_index,
+                sequence_number,
+                text,
+            },
+            OpenItem::Message { text, logprobs } => Event::TextDone {
+                content_index: 0,
+                item_id,
+                logprobs,
+                output_index,
+                sequence_number,
+                text,
+            },
+            OpenItem::Function { call, .. } => Event::ArgumentsDone {
+                arguments: call.text,
+                item_id,
+                name: names_calls.then_some(call.name),
+                output_index,
+                sequence_number,
+            },
+            OpenItem::Custom { call, .. } | OpenItem::ToolSearch { call } => Event::InputDone {
+                input: call.text,
+                item_id,
+                output_index,
+                sequence_number,
+            },
+        };
+        chunks.push(ResponsesStreamEvent(event));
+    }
+
+    /// The item as it is reported; an item that was just added has no content yet.
+    fn item(
+        &self,
+        open: &OpenItem,
+        status: &'static str,
+        phase: &'static str,
+        is_added: bool,
+    ) -> Item {
+        let id = self.item_id(kind_of(open));
+        let content = if is_added {
+            Vec::new()
+        } else {
+            part_of(open, false).into_iter().collect()
+        };
+        match open {
+            OpenItem::Reasoning(_) => Item::Reasoning {
+                id,
+                status,
+                content,
+                summary: [],
+                encrypted_content: format!("{}-{}", self.id, self.output.len()),
+            },
+            OpenItem::Message { .. } => Item::Message {
+                id,
+                status,
+                role: "assistant",
+                phase,
+                content,
+            },
+            OpenItem::Function { call, namespace } => Item::FunctionCall {
+                id,
+                status,
+                call_id: call.call_id.clone(),
+                name: call.name.clone(),
+                namespace: namespace.clone(),
+                arguments: call.text.clone(),
+            },
+            OpenItem::Custom { call, .. } => Item::CustomToolCall {
+                id,
+                status,
+                call_id: call.call_id.clone(),
+                name: call.name.clone(),
+                input: call.text.clone(),
+            },
+            OpenItem::ToolSearch { call } => Item::ToolSearchCall {
+                id,
+                status,
+                call_id: call.call_id.clone(),
+                execution: "client",
+                arguments: serde_json::from_str(&call.text).unwrap_or_else(|_| Map::new()),
+            },
+        }
+    }
+
+    fn start_call(&mut self, name: String, chunks: &mut Vec<ResponsesStreamEvent>) {
+        let call = |name: String, call_id: String| Call {
+            call_id,
+            name,
+            text: String::new(),
+        };
+        let call_id = self.call_ids.next_id();
+        let open = if self.custom_tools.contains(&name) {
+            OpenItem::Custom {
+                call: call(name, call_id),
+                decoder: CustomInput::default(),
+            }
+        } else if self.has_tool_search && name == TOOL_SEARCH {
+            OpenItem::ToolSearch {
+                call: call(name, call_id),
+            }
+        } else {
+            let (namespace, name) = match self.namespace_tools.get(&name) {
+                Some((namespace, local)) => (Some(namespace.clone()), local.clone()),
+                None => (None, name),
+            };
+            OpenItem::Function {
+                call: call(name, call_id),
+                namespace,
+            }
+        };
+        self.open_item(open, chunks);
+    }
+
+    fn add_arguments(
+        &mut self,
+        fragment: ArgumentFragment,
+        chunks: &mut Vec<ResponsesStreamEvent>,
+    ) {
+        let output_index = self.output.len();
+        let Some(open) = self.open.as_mut() else {
+            return;
+        };
+        let kind = kind_of(open);
+        let (delta, is_input) = match open {
+            OpenItem::Function { call, .. } => {
+                let delta = fragment.to_json();
+                call.text.push_str(&delta);
+                (delta, false)
+            }
+            OpenItem::ToolSearch { call } => {
+                call.text.push_str(&fragment.to_json());
+                return;
+            }
+            OpenItem::Custom { call, decoder } => {
+                let Some(delta) = decoder.push(fragment) else {
+                    return;
+                };
+                call.text.push_str(&delta);
+                (delta, true)
+            }
+            OpenItem::Reasoning(_) | OpenItem::Message { .. } => return,
+        };
+        let item_id = self.item_id(kind);
+        self.send(
+            |sequence_number| {
+                let delta = CallDelta {
+                    delta,
+                    item_id,
+                    output_index,
+                    sequence_number,
+                };
+                if is_input {
+                    Event::InputDelta(delta)
+                } else {
+                    Event::ArgumentsDelta(delta)
+                }
+            },
+            chunks,
+        );
+    }
+}
+
+impl ChunkGenerator for ResponsesChunkGenerator {
+    type Chunk = ResponsesStreamEvent;
+
+    fn start(
+        &mut self,
+        _prompt: PromptUsage,
+        _system_fingerprint: Option<String>,
+        chunks: &mut Vec<ResponsesStreamEvent>,
+    ) {
+        let response = Box::new(self.response.clone());
+        self.send(
+            |sequence_number| Event::Created {
+                response: response.clone(),
+                sequence_number,
+            },
+            chunks,
+        );
+        self.send(
+            |sequence_number| Event::InProgress {
+                response,
+                sequence_number,
+            },
+            chunks,
+        );
+    }
+
+    fn event(&mut self, event: StreamEvent, chunks: &mut Vec<ResponsesStreamEvent>) {
+        match event {
+            StreamEvent::Reasoning { text, .. } => {
+                if !matches!(self.open, Some(OpenItem::Reasoning(_))) {
+                    self.open_item(OpenItem::Reasoning(String::new()), chunks);
+                }
+                if let Some(OpenItem::Reasoning(whole)) = &mut self.open {
+                    whole.push_str(&text);
+                }
+                let (item_id, output_index) = (self.item_id("rs"), self.output.len());
+                self.send(
+                    |sequence_number| Event::ReasoningDelta {
+                        content_index: 0,
+                        delta: text,
+                        item_id,
+                        output_index,
+                        sequence_number,
+                    },
+                    chunks,
+                );
+            }
+            StreamEvent::Content { text, logprobs } => {
+                if !matches!(self.open, Some(OpenItem::Message { .. })) {
+                    let empty = OpenItem::Message {
+                        text: String::new(),
+                        logprobs: Vec::new(),
+                    };
+                    self.open_item(empty, chunks);
+                }
+                if let Some(OpenItem::Message {
+                    text: whole,
+                    logprobs: all,
+                }) = &mut self.open
+                {
+                    whole.push_str(&text);
+                    all.extend_from_slice(&logprobs);
+                }
+                let (item_id, output_index) = (self.item_id("msg"), self.output.len());
+                self.send(
+                    |sequence_number| Event::TextDelta {
+                        content_index: 0,
+                        delta: text,
+                        item_id,
+                        logprobs,
+                        output_index,
+                        sequence_number,
+                    },
+                    chunks,
+                );
+            }
+            StreamEvent::CallStart { name } => self.start_call(name, chunks),
+            StreamEvent::CallArguments(fragment) => self.add_arguments(fragment, chunks),
+        }
+    }
+
+    fn finish(
+        &mut self,
+        cause: &FinishCause,
+        usage: &StreamUsage,
+        chunks: &mut Vec<ResponsesStreamEvent>,
+    ) {
+        let incomplete_reason = match cause {
+            FinishCause::Backend(InferenceFinishReason::Length) => Some("max_output_tokens"),
+            FinishCause::Backend(InferenceFinishReason::ContentFilter) => Some("content_filter"),
+            _ => None,
+        };
+        let is_cut = incomplete_reason.is_some();
+        self.close_item(Closing::End { is_cut }, chunks);
+        let output = std::mem::take(&mut self.output);
+        self.response.finish(output, usage, incomplete_reason);
+        let response = Box::new(self.response.clone());
+        self.send(
+            |sequence_number| {
+                if is_cut {
+                    Event::Incomplete {
+                        response,
+                        sequence_number,
+                    }
+                } else {
+                    Event::Completed {
+                        response,
+                        sequence_number,
+                    }
+                }
+            },
+            chunks,
+        );
+    }
+}
+
+/// The prefix of the ids of such items.
+fn kind_of(open: &OpenItem) -> &'static str {
+    match open {
+        OpenItem::Reasoning(_) => "rs",
+        OpenItem::Message { .. } => "msg",
+        OpenItem::Function { .. } => "fc",
+        OpenItem::Custom { .. } => "ctc",
+        OpenItem::ToolSearch { .. } => "tsc",
+    }
+}
+
+/// The content part of reasoning and messages; empty when it was just added.
+fn part_of(open: &OpenItem, is_added: bool) -> Option<Part> {
+    match open {
+        OpenItem::Reasoning(text) => Some(Part::ReasoningText {
+            text: if is_added {
+                String::new()
+            } else {
+                text.clone()
+            },
+        }),
+        OpenItem::Message { text, logprobs } => Some(Part::OutputText {
+            annotations: [],
+            logprobs: if is_added {
+                Vec::new()
+            } else {
+                logprobs.clone()
+            },
+            text: if is_added {
+                String::new()
+            } else {
+                text.clone()
+            },
+        }),
+        _ => None,
+    }
+}
