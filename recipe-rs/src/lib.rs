@@ -26,7 +26,7 @@ pub use error::{Error, Result};
 pub use render::{
     ChatTemplateEncoding, ChatTemplateInput, DeepseekV4Renderer, DeepseekV41Renderer,
     RenderedPrompt,
-pub use render::{DeepseekV4Renderer, DeepseekV41Renderer, RenderedPrompt};
+};
 pub use response::{
     CallIds, ChatCompletionChunk, ChatCompletionChunkGenerator, ChatCompletionResponse,
     MessagesChunkGenerator, MessagesResponse, MessagesStreamEvent, ResponsesChunkGenerator,

@@ -5,7 +5,9 @@ mod conversation;
 mod error;
 mod image_source;
 mod render;
+mod response;
 mod special_tokens;
+mod stream;
 mod text_stream;
 mod tokenizer;
 mod value;
@@ -23,5 +25,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     chat_template::register(module)?;
     image_source::register(module)?;
     conversation::register(module)?;
-    render::register(module)
+    render::register(module)?;
+    stream::register(module)?;
+    response::register(module)
 }

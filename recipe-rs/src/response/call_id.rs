@@ -18,6 +18,7 @@ use std::hash::{BuildHasher, Hasher};
 pub struct CallIds {
     state: u64,
     index: u64,
+    marks_empty_thinking: bool,
 }
 
 impl Default for CallIds {
@@ -34,7 +35,13 @@ impl CallIds {
         Self {
             state: seed,
             index: 0,
+            marks_empty_thinking: false,
         }
+    }
+
+    /// Sets whether ids say, by `ET_`, that a thinking model called without having thought.
+    pub(super) fn set_empty_thinking(&mut self, is_empty: bool) {
+        self.marks_empty_thinking = is_empty;
     }
 
     /// The id of the next call.
@@ -43,6 +50,9 @@ impl CallIds {
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
         let mut id = format!("call_{:02}_", self.index);
         self.index += 1;
+        if self.marks_empty_thinking {
+            id.push_str("ET_");
+        }
         for _ in 0..20 {
             let letter = self.random() % LETTERS.len() as u64;
             id.push(char::from(LETTERS[letter as usize]));

@@ -119,6 +119,7 @@ impl ChatCompletionResponse {
     }
 }
 
+#[expect(clippy::option_option, reason = "absent, null and text differ on the wire")]
 fn append(text: &mut Option<String>, delta: Option<Option<String>>) {
     if let Some(Some(delta)) = delta {
         text.get_or_insert_default().push_str(&delta);

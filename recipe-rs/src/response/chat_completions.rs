@@ -11,6 +11,7 @@ use crate::stream::{
 };
 
 /// One chunk of a Chat Completions stream.
+#[expect(clippy::option_option, reason = "absent and null differ on the wire")]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChatCompletionChunk {
     id: String,
@@ -41,6 +42,7 @@ pub(super) struct ChunkChoice {
 }
 
 /// Fields that a delta carries; `Some(None)` prints null.
+#[expect(clippy::option_option, reason = "absent and null differ on the wire")]
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct Delta {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,6 +128,7 @@ impl ChatCompletionChunkGenerator {
     #[must_use]
     pub fn with_thinking(mut self, initial_stage: Option<ThinkingInitialStage>) -> Self {
         self.initial_stage = initial_stage;
+        self.call_ids.set_empty_thinking(initial_stage.is_some());
         self
     }
 
@@ -154,6 +157,7 @@ impl ChatCompletionChunkGenerator {
     #[must_use]
     pub fn with_call_ids(mut self, call_ids: CallIds) -> Self {
         self.call_ids = call_ids;
+        self.call_ids.set_empty_thinking(self.is_thinking());
         self
     }
 
@@ -247,6 +251,7 @@ impl ChunkGenerator for ChatCompletionChunkGenerator {
                 logprobs: entries,
             } => {
                 logprobs.reasoning_content = entries;
+                self.call_ids.set_empty_thinking(false);
                 self.text_delta(None, Some(text))
             }
             StreamEvent::Content {

@@ -158,6 +158,7 @@ impl MessagesChunkGenerator {
             num_blocks: 0,
             has_calls: false,
         }
+        .with_call_ids(CallIds::default())
     }
 
     /// Sets the signature at the end of each thinking block.
@@ -171,6 +172,7 @@ impl MessagesChunkGenerator {
     #[must_use]
     pub fn with_call_ids(mut self, call_ids: CallIds) -> Self {
         self.call_ids = call_ids;
+        self.call_ids.set_empty_thinking(self.is_thinking);
         self
     }
 
@@ -247,6 +249,7 @@ impl ChunkGenerator for MessagesChunkGenerator {
     fn event(&mut self, event: StreamEvent, chunks: &mut Vec<MessagesStreamEvent>) {
         let delta = match event {
             StreamEvent::Reasoning { text, .. } => {
+                self.call_ids.set_empty_thinking(false);
                 if self.open != Some(OpenBlock::Thinking) {
                     self.open_thinking(chunks);
                 }

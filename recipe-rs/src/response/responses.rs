@@ -40,7 +40,7 @@ enum OpenItem {
 
 #[derive(Debug, Clone)]
 struct Call {
-    call_id: String,
+    id: String,
     name: String,
     /// Arguments, or the raw input of a custom call.
     text: String,
@@ -63,6 +63,7 @@ pub struct ResponsesChunkGenerator {
     namespace_tools: BTreeMap<String, (String, String)>,
     custom_tools: BTreeSet<String>,
     has_tool_search: bool,
+    is_thinking: bool,
     compat: bool,
     call_ids: CallIds,
     sequence_number: u64,
@@ -81,6 +82,7 @@ impl ResponsesChunkGenerator {
             namespace_tools: BTreeMap::new(),
             custom_tools: BTreeSet::new(),
             has_tool_search: false,
+            is_thinking: false,
             compat: true,
             call_ids: CallIds::default(),
             sequence_number: 0,
@@ -117,6 +119,14 @@ impl ResponsesChunkGenerator {
         self
     }
 
+    /// Sets whether the model thinks.
+    #[must_use]
+    pub fn with_thinking(mut self, is_thinking: bool) -> Self {
+        self.is_thinking = is_thinking;
+        self.call_ids.set_empty_thinking(is_thinking);
+        self
+    }
+
     /// Sets whether `phase` and the `name` of finished arguments stay as the official codec has them.
     #[must_use]
     pub fn with_compat(mut self, compat: bool) -> Self {
@@ -128,6 +138,7 @@ impl ResponsesChunkGenerator {
     #[must_use]
     pub fn with_call_ids(mut self, call_ids: CallIds) -> Self {
         self.call_ids = call_ids;
+        self.call_ids.set_empty_thinking(self.is_thinking);
         self
     }
 
@@ -304,7 +315,7 @@ impl ResponsesChunkGenerator {
             OpenItem::Function { call, namespace } => Item::FunctionCall {
                 id,
                 status,
-                call_id: call.call_id.clone(),
+                call_id: call.id.clone(),
                 name: call.name.clone(),
                 namespace: namespace.clone(),
                 arguments: call.text.clone(),
@@ -312,14 +323,14 @@ impl ResponsesChunkGenerator {
             OpenItem::Custom { call, .. } => Item::CustomToolCall {
                 id,
                 status,
-                call_id: call.call_id.clone(),
+                call_id: call.id.clone(),
                 name: call.name.clone(),
                 input: call.text.clone(),
             },
             OpenItem::ToolSearch { call } => Item::ToolSearchCall {
                 id,
                 status,
-                call_id: call.call_id.clone(),
+                call_id: call.id.clone(),
                 execution: "client",
                 arguments: serde_json::from_str(&call.text).unwrap_or_else(|_| Map::new()),
             },
@@ -327,8 +338,8 @@ impl ResponsesChunkGenerator {
     }
 
     fn start_call(&mut self, name: String, chunks: &mut Vec<ResponsesStreamEvent>) {
-        let call = |name: String, call_id: String| Call {
-            call_id,
+        let call = |name: String, id: String| Call {
+            id,
             name,
             text: String::new(),
         };
@@ -433,6 +444,7 @@ impl ChunkGenerator for ResponsesChunkGenerator {
     fn event(&mut self, event: StreamEvent, chunks: &mut Vec<ResponsesStreamEvent>) {
         match event {
             StreamEvent::Reasoning { text, .. } => {
+                self.call_ids.set_empty_thinking(false);
                 if !matches!(self.open, Some(OpenItem::Reasoning(_))) {
                     self.open_item(OpenItem::Reasoning(String::new()), chunks);
                 }

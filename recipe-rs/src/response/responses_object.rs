@@ -237,8 +237,8 @@ impl ResponsesResponse {
             self.incomplete_details = Some(IncompleteDetails { reason });
         } else {
             self.status = "completed";
-            self.completed_at = Some(unix_seconds());
         }
+        self.completed_at = Some(unix_seconds());
     }
 
     /// Adds one event; the events have to come in order.

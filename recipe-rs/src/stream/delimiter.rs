@@ -25,6 +25,8 @@ pub(crate) struct Delimiter {
     matched: usize,
     takes_newlines: bool,
     newline_run: usize,
+    /// Whether a newline that ends a partial match is not counted, as in the official codec.
+    forgets_newline: bool,
 }
 
 impl Delimiter {
@@ -56,6 +58,7 @@ impl Delimiter {
             matched: 0,
             takes_newlines: false,
             newline_run: 0,
+            forgets_newline: false,
         }
     }
 
@@ -85,8 +88,11 @@ impl Delimiter {
     }
 
     /// Lets the delimiter include all newlines directly before it.
-    pub(crate) fn taking_newlines(mut self) -> Self {
+    ///
+    /// With `compat` a newline that ends a partial match does not count.
+    pub(crate) fn taking_newlines(mut self, compat: bool) -> Self {
         self.takes_newlines = true;
+        self.forgets_newline = compat;
         self
     }
 
@@ -96,13 +102,15 @@ impl Delimiter {
 
     /// Takes one byte; true when it completes the delimiter.
     fn advance(&mut self, byte: u8, trust: Trust) -> bool {
+        let was_partial = self.matched > 0;
         while self.matched > 0 && !self.accepts(byte, trust) {
             self.matched = self.failure[self.matched - 1];
             self.newline_run = 0;
         }
+        let counts_newline = self.takes_newlines && !(was_partial && self.forgets_newline);
         if self.accepts(byte, trust) {
             self.matched += 1;
-        } else if self.takes_newlines && byte == b'\n' {
+        } else if counts_newline && byte == b'\n' {
             self.newline_run += 1;
         } else {
             self.newline_run = 0;
@@ -330,13 +338,23 @@ mod tests {
 
     #[test]
     fn newlines_before_a_delimiter_belong_to_it_only_when_they_touch_it() {
-        let mut set = DelimiterSet::new([(Delimiter::plain("<x").taking_newlines(), ())]);
+        let mut set = DelimiterSet::new([(Delimiter::plain("<x").taking_newlines(false), ())]);
         let hit = set.scan(b"a\n\n<x", Trust::Text).unwrap();
         assert_eq!((hit.consumed, hit.length, hit.newlines), (5, 4, 2));
         let hit = set.scan(b"\n<<x", Trust::Text).unwrap();
         assert_eq!((hit.consumed, hit.length), (4, 2));
         assert!(set.scan(b"a\n\n", Trust::Text).is_none());
         assert_eq!(set.held(), 2);
+    }
+
+    #[test]
+    fn a_newline_that_ends_a_partial_match_counts_without_compat_only() {
+        for (compat, length) in [(false, 3), (true, 2)] {
+            let delimiter = Delimiter::plain("<x").taking_newlines(compat);
+            let mut set = DelimiterSet::new([(delimiter, ())]);
+            let hit = set.scan(b"a<\n<x", Trust::Text).unwrap();
+            assert_eq!((hit.consumed, hit.length), (5, length));
+        }
     }
 
     #[test]

@@ -63,6 +63,7 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct DsmlGrammar {
     marker: String,
+    compat: bool,
     state: State,
     /// Where the opener ended.
     opened_at: usize,
@@ -99,6 +100,7 @@ impl DsmlGrammar {
             ]),
             parameter: Parameter::new(&marker, options.tool_parameters.clone()),
             marker,
+            compat: options.compat,
             call_name: String::new(),
             is_open: false,
             num_members: 0,
@@ -231,16 +233,13 @@ impl DsmlGrammar {
         let junk = junk.trim().to_owned();
         match found {
             Found::Parameter => {
-                self.settle_gap(input, &junk);
+                Self::settle_gap(input, &junk);
                 input.markup(*input.scan);
-                let fragment = if !self.is_open {
-                    Some(ArgumentFragment::OpenObject)
-                } else {
-                    (self.num_members > 0).then_some(ArgumentFragment::NextMember)
-                };
-                fragment
-                    .into_iter()
-                    .for_each(|fragment| input.arguments(fragment));
+                if !self.is_open {
+                    input.arguments(ArgumentFragment::OpenObject);
+                } else if self.num_members > 0 {
+                    input.arguments(ArgumentFragment::NextMember);
+                }
                 self.is_open = true;
                 self.parameter.start(&self.call_name, is_marked);
                 self.state = State::Parameter;
@@ -276,7 +275,7 @@ impl DsmlGrammar {
     }
 
     /// Counts text between parameters, which appears nowhere.
-    fn settle_gap(&mut self, input: &mut Input<'_>, junk: &str) {
+    fn settle_gap(input: &mut Input<'_>, junk: &str) {
         if !junk.is_empty() {
             input.discard(input.buffer.settled() + junk.len());
         }
@@ -285,7 +284,7 @@ impl DsmlGrammar {
     /// Sends the end of the arguments; `body` is text in place of parameters.
     fn close_call(&mut self, input: &mut Input<'_>, body: &str) {
         if self.is_open {
-            self.settle_gap(input, body);
+            Self::settle_gap(input, body);
             input.arguments(ArgumentFragment::CloseObject);
         } else if body.is_empty() {
             input.arguments(ArgumentFragment::EmptyObject);
@@ -327,9 +326,8 @@ impl DsmlGrammar {
     fn close_tag(&mut self, input: &mut Input<'_>, closed: Closed) -> Option<Step> {
         let start = input.buffer.settled();
         loop {
-            let (byte, _) = match next_byte(input) {
-                Some(next) => next,
-                None => return Some(Step::More),
+            let Some((byte, _)) = next_byte(input) else {
+                return Some(Step::More);
             };
             let is_word = byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
             let may_go_on = is_word || (byte == b' ' && *input.scan == start);
@@ -387,7 +385,7 @@ impl DsmlGrammar {
 
 impl CallGrammar for DsmlGrammar {
     fn openers(&self) -> Vec<Delimiter> {
-        vec![Delimiter::tag("<", &self.marker).taking_newlines()]
+        vec![Delimiter::tag("<", &self.marker).taking_newlines(self.compat)]
     }
 
     fn strays(&self) -> Vec<Delimiter> {

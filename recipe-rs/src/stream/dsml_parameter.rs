@@ -119,7 +119,7 @@ impl Parameter {
             let after = match self.state {
                 State::BeforeName => self.before_name(input),
                 State::Name(_) | State::BareName | State::Attribute => self.tag(input),
-                State::StringValue | State::HeldValue { .. } => self.value(input),
+                State::StringValue | State::HeldValue { .. } => return self.value(input),
             };
             if let Some(after) = after {
                 return after;
@@ -185,11 +185,10 @@ impl Parameter {
             }
             (NameState::Quote(quote), b'/') => NameState::Slash(quote),
             (NameState::Quote(quote), b's') => NameState::Word(quote, 1),
-            (NameState::Quote(_), _) if byte.is_ascii_whitespace() => name,
+            (NameState::Quote(_) | NameState::Word(_, 6), _) if byte.is_ascii_whitespace() => name,
             (NameState::Word(quote, length), _) if ATTRIBUTE.get(length) == Some(&byte) => {
                 NameState::Word(quote, length + 1)
             }
-            (NameState::Word(_, 6), _) if byte.is_ascii_whitespace() => name,
             (_, b'"') => NameState::Quote(position),
             _ => NameState::Text,
         };
@@ -283,14 +282,14 @@ impl Parameter {
         input.arguments(ArgumentFragment::Json(value));
     }
 
-    fn value(&mut self, input: &mut Input<'_>) -> Option<AfterParameter> {
+    fn value(&mut self, input: &mut Input<'_>) -> AfterParameter {
         let set = if self.is_marked {
             &mut self.marked_end
         } else {
             &mut self.any_end
         };
         let Some((end, start)) = scan_set(set, input) else {
-            return Some(AfterParameter::More);
+            return AfterParameter::More;
         };
         if self.state == State::StringValue {
             input.string_pieces(start);
@@ -300,10 +299,10 @@ impl Parameter {
         }
         input.markup(*input.scan);
         let num_members = usize::from(self.state != State::BeforeName);
-        Some(match end {
+        match end {
             ValueEnd::Marked => AfterParameter::CloseTag { num_members },
             ValueEnd::Unmarked => AfterParameter::Gap { num_members },
-        })
+        }
     }
 
     /// Sends a value that is complete at `end`.
@@ -339,17 +338,21 @@ impl Parameter {
         input.arguments(ArgumentFragment::Json(value));
     }
 
+    /// Bytes at the end of a value that may belong to its closing tag.
+    fn held_end(&self) -> usize {
+        if self.is_marked {
+            self.marked_end.held()
+        } else {
+            self.any_end.held()
+        }
+    }
+
     /// Sends what is certain of a string value.
     pub(crate) fn release(&mut self, input: &mut Input<'_>, whole_pieces: bool) {
         if self.state != State::StringValue {
             return;
         }
-        let held = if self.is_marked {
-            self.marked_end.held()
-        } else {
-            self.any_end.held()
-        };
-        let certain = *input.scan - held;
+        let certain = *input.scan - self.held_end();
         let position = if whole_pieces {
             input.buffer.last_border(certain)
         } else {
@@ -391,7 +394,9 @@ impl Parameter {
         1
     }
 
-    fn send_cut_value(&mut self, input: &mut Input<'_>, is_string: bool, end: usize) {
+    fn send_cut_value(&self, input: &mut Input<'_>, is_string: bool, end: usize) {
+        // The beginning of a closing tag is no JSON; in a string it may be meant.
+        let end = if is_string { end } else { end - self.held_end() };
         let text = input.text_to(end).to_owned();
         input.used(end);
         if text.is_empty() {

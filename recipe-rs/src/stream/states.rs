@@ -447,7 +447,7 @@ fn delimiters(
     if let Some(think_end) = &format.think_end {
         let think_end = Delimiter::markup(think_end);
         set.push(if visible == Visible::Reasoning {
-            (think_end.taking_newlines(), Role::ThinkEnd)
+            (think_end.taking_newlines(options.compat), Role::ThinkEnd)
         } else {
             (think_end, Role::Stray)
         });
