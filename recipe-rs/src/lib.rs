@@ -36,8 +36,8 @@ pub use special_tokens::{IMAGE_SPECIAL_TOKEN_ID, SYSTEM_PLACEHOLDER, SpecialToke
 pub use stream::{
     ArgumentFragment, ChunkGenerator, FinishCause, InferenceChunk, InferenceFinishReason,
     LogprobEntry, OutputFormat, ParsingOptions, PromptUsage, StreamDiagnostics, StreamEvent,
-    StreamProcessor, StreamUsage, ThinkingInitialStage, TokenBytes, TokenForm, TokenLogprob,
-    TopLogprob,
+    StreamProcessor, StreamUsage, StreamVocabulary, ThinkingInitialStage, TokenBytes, TokenForm,
+    TokenLogprob, TopLogprob,
 };
 pub use text_stream::{
     StopMatch, StopMatcher, StreamDecoder, TextDelta, TextStream, TextStreamOptions,

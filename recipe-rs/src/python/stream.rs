@@ -8,9 +8,10 @@ use pyo3::prelude::*;
 
 use super::response::{PyGenerator, PyProtocolChunk};
 use super::special_tokens::PySpecialTokens;
+use super::tokenizer::PyTokenizer;
 use crate::stream::{
     InferenceChunk, InferenceFinishReason, OutputFormat, ParsingOptions, PromptUsage,
-    ThinkingInitialStage, TokenBytes, TokenLogprob,
+    StreamVocabulary, ThinkingInitialStage, TokenBytes, TokenLogprob,
 };
 
 /// Token counts of the prompt, from the backend.
@@ -399,7 +400,10 @@ fn output_format_named(name: &str) -> PyResult<OutputFormat> {
 
 /// What became of the bytes and tokens of a stream.
 #[pyclass(name = "StreamDiagnostics", module = "recipe_rs", frozen, get_all)]
-#[expect(clippy::struct_field_names, reason = "counts are named num_ everywhere")]
+#[expect(
+    clippy::struct_field_names,
+    reason = "counts are named num_ everywhere"
+)]
 pub(super) struct PyStreamDiagnostics {
     num_input_bytes: u64,
     num_visible_bytes: u64,
@@ -421,10 +425,10 @@ impl PyStreamProcessor {
     fn new(
         generator: PyGenerator<'_>,
         options: &PyParsingOptions,
-        tokenizer: Option<Py<PyAny>>,
+        tokenizer: Option<PyTokenizer>,
     ) -> PyResult<Self> {
-        let _ = tokenizer;
-        let vocabulary: Option<Arc<dyn TokenBytes>> = None;
+        let vocabulary = tokenizer
+            .map(|tokenizer| Arc::new(StreamVocabulary::new(tokenizer.0)) as Arc<dyn TokenBytes>);
         generator.into_processor(&options.0, vocabulary).map(Self)
     }
 

@@ -119,7 +119,10 @@ impl ChatCompletionResponse {
     }
 }
 
-#[expect(clippy::option_option, reason = "absent, null and text differ on the wire")]
+#[expect(
+    clippy::option_option,
+    reason = "absent, null and text differ on the wire"
+)]
 fn append(text: &mut Option<String>, delta: Option<Option<String>>) {
     if let Some(Some(delta)) = delta {
         text.get_or_insert_default().push_str(&delta);

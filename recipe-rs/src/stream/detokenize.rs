@@ -29,6 +29,11 @@ pub enum TokenForm<'a> {
 pub trait TokenBytes: Send + Sync {
     /// What `id` stands for.
     fn token_form(&self, id: u32) -> TokenForm<'_>;
+
+    /// Whether a decoded text loses the space that its first token starts with.
+    fn strips_first_space(&self) -> bool {
+        false
+    }
 }
 
 /// What the parser does with a token of the added vocabulary.
@@ -65,6 +70,7 @@ pub(crate) struct Detokenizer {
     markup: Vec<String>,
     /// Whether the text of a chunk that ends inside a code point waits for the rest.
     holds_whole_chunks: bool,
+    has_begun: bool,
 }
 
 impl Detokenizer {
@@ -78,6 +84,7 @@ impl Detokenizer {
             end_of_turn: spelling(SpecialToken::Eos),
             markup,
             holds_whole_chunks: options.compat,
+            has_begun: false,
         }
     }
 
@@ -96,7 +103,14 @@ impl Detokenizer {
                 .map(|logprob| entry(*id, logprob, vocabulary));
             match vocabulary.token_form(*id) {
                 TokenForm::Unknown => self.mark(logprob),
-                TokenForm::Plain(bytes) => is_broken |= self.push_bytes(&bytes, logprob),
+                TokenForm::Plain(bytes) => {
+                    let drops_space = !self.has_begun && vocabulary.strips_first_space();
+                    let text = match bytes.as_ref() {
+                        [b' ', rest @ ..] if drops_space => rest,
+                        bytes => bytes,
+                    };
+                    is_broken |= self.push_bytes(text, logprob);
+                }
                 TokenForm::Added {
                     spelling,
                     is_special,
@@ -122,6 +136,7 @@ impl Detokenizer {
                     }
                 },
             }
+            self.has_begun = true;
         }
         if is_broken || !(self.holds_whole_chunks && self.utf8.is_pending()) {
             self.flush(out);

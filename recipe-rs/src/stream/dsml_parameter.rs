@@ -396,7 +396,11 @@ impl Parameter {
 
     fn send_cut_value(&self, input: &mut Input<'_>, is_string: bool, end: usize) {
         // The beginning of a closing tag is no JSON; in a string it may be meant.
-        let end = if is_string { end } else { end - self.held_end() };
+        let end = if is_string {
+            end
+        } else {
+            end - self.held_end()
+        };
         let text = input.text_to(end).to_owned();
         input.used(end);
         if text.is_empty() {

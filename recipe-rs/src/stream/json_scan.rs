@@ -66,10 +66,18 @@ impl JsonScanner {
     pub(crate) fn push(&mut self, byte: u8) -> bool {
         let blank = matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
         match self.expect {
-            Expect::Value | Expect::ValueOrEnd if blank => true,
+            Expect::Value
+            | Expect::ValueOrEnd
+            | Expect::NameOrEnd
+            | Expect::Name
+            | Expect::Colon
+            | Expect::Next
+                if blank =>
+            {
+                true
+            }
             Expect::ValueOrEnd if byte == b']' => self.close(false),
             Expect::Value | Expect::ValueOrEnd => self.open_value(byte),
-            Expect::NameOrEnd | Expect::Name | Expect::Colon | Expect::Next if blank => true,
             Expect::NameOrEnd if byte == b'}' => self.close(true),
             Expect::NameOrEnd | Expect::Name => self.step(byte == b'"', Expect::String(true)),
             Expect::Colon => self.step(byte == b':', Expect::Value),

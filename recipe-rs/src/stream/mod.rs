@@ -16,6 +16,7 @@ mod processor;
 mod repair;
 mod states;
 mod utf8;
+mod vocabulary;
 
 pub use chunk::{InferenceChunk, InferenceFinishReason, PromptUsage, TokenLogprob};
 pub use detokenize::{TokenBytes, TokenForm};
@@ -25,3 +26,4 @@ pub use event::{
 };
 pub use options::{OutputFormat, ParsingOptions, ThinkingInitialStage};
 pub use processor::{ChunkGenerator, StreamProcessor};
+pub use vocabulary::StreamVocabulary;

@@ -50,6 +50,10 @@ enum Stage {
 }
 
 /// The parser of one output stream.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "settings and facts that vary independently"
+)]
 #[derive(Debug)]
 pub(crate) struct Parser {
     buffer: PieceBuffer,
