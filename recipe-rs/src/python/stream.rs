@@ -88,7 +88,7 @@ impl From<InferenceFinishReason> for PyInferenceFinishReason {
 #[pyclass(name = "InferenceChunk", module = "recipe_rs", frozen)]
 pub(super) struct PyInferenceChunk(InferenceChunk);
 
-type Logprobs = Vec<(f64, Vec<(u32, f64)>)>;
+type Logprobs = Vec<(f32, Vec<(u32, f32)>)>;
 
 #[pymethods]
 impl PyInferenceChunk {

@@ -24,9 +24,9 @@ pub enum InferenceFinishReason {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TokenLogprob {
     /// Natural logarithm of the probability of the sampled token.
-    pub logprob: f64,
+    pub logprob: f32,
     /// Pairs of token id and log probability, most likely first.
-    pub top_logprobs: Vec<(u32, f64)>,
+    pub top_logprobs: Vec<(u32, f32)>,
 }
 
 /// One update from a backend.

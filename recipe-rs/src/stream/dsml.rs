@@ -389,7 +389,7 @@ impl CallGrammar for DsmlGrammar {
     }
 
     fn strays(&self) -> Vec<Delimiter> {
-        vec![Delimiter::tag("</", &self.marker)]
+        vec![Delimiter::markup(&format!("</{}", self.marker))]
     }
 
     fn start(&mut self, position: usize) {

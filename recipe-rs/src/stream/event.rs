@@ -11,7 +11,7 @@ pub struct LogprobEntry {
     /// Text of the token, or `\x` escapes of its bytes where they are no text.
     pub token: String,
     /// Natural logarithm of its probability.
-    pub logprob: f64,
+    pub logprob: f32,
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// The most likely tokens at this place.
@@ -24,7 +24,7 @@ pub struct TopLogprob {
     /// Text of the token, or `\x` escapes of its bytes where they are no text.
     pub token: String,
     /// Natural logarithm of its probability.
-    pub logprob: f64,
+    pub logprob: f32,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }

@@ -98,6 +98,11 @@ pub(crate) trait CallGrammar: std::fmt::Debug + Send + Sync {
         self.start(position);
     }
 
+    /// An object begins the answer at `position`; true if it may be a call.
+    fn start_bare(&mut self, _position: usize) -> bool {
+        false
+    }
+
     /// The prompt already opened the block.
     fn start_inside(&mut self, position: usize);
 

@@ -125,6 +125,47 @@ impl JsonScanner {
             }
     }
 
+    /// Open containers.
+    pub(crate) fn depth(&self) -> usize {
+        self.containers.len()
+    }
+
+    /// Whether a member name was just read.
+    pub(crate) fn is_behind_name(&self) -> bool {
+        self.expect == Expect::Colon
+    }
+
+    /// Whether a value may begin here.
+    pub(crate) fn is_before_value(&self) -> bool {
+        matches!(self.expect, Expect::Value | Expect::ValueOrEnd)
+    }
+
+    /// Whether a value or a container was just read.
+    pub(crate) fn is_behind_value(&self) -> bool {
+        self.expect == Expect::Next
+    }
+
+    /// The shortest text that makes what was read a whole value.
+    pub(crate) fn completion(&self) -> String {
+        let zeros = "0000";
+        let mut rest = match self.expect {
+            Expect::Value => "null".to_owned(),
+            Expect::Name => "\"\": null".to_owned(),
+            Expect::Colon => ": null".to_owned(),
+            Expect::String(is_name) => end_of_string(is_name, ""),
+            Expect::Escape(is_name) => end_of_string(is_name, "\\"),
+            Expect::Hex(is_name, left) => end_of_string(is_name, &zeros[..usize::from(left)]),
+            Expect::Literal(literal) => literal.iter().copied().map(char::from).collect(),
+            Expect::Number(place) if !place.may_end() => "0".to_owned(),
+            Expect::ValueOrEnd | Expect::NameOrEnd | Expect::Next | Expect::Number(_) => {
+                String::new()
+            }
+        };
+        let closers = self.containers.iter().rev();
+        rest.extend(closers.map(|is_object| if *is_object { '}' } else { ']' }));
+        rest
+    }
+
     fn step(&mut self, fits: bool, expect: Expect) -> bool {
         if fits {
             self.expect = expect;
@@ -211,6 +252,12 @@ impl Number {
     }
 }
 
+/// The end of a string that lacks `missing` of its last escape.
+fn end_of_string(is_name: bool, missing: &str) -> String {
+    let after = if is_name { ": null" } else { "" };
+    format!("{missing}\"{after}")
+}
+
 /// What a text is as JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JsonShape {
@@ -257,6 +304,10 @@ mod tests {
             let text = serde_json::json!({ name: numbers, "b": [null, true, {}] }).to_string();
             for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
                 prop_assert_eq!(shape_of(&text[..end]), JsonShape::Prefix);
+                let mut scanner = JsonScanner::default();
+                prop_assert!(text[..end].bytes().all(|byte| scanner.push(byte)));
+                let whole = format!("{}{}", &text[..end], scanner.completion());
+                prop_assert_eq!(shape_of(&whole), JsonShape::Value, "{}", whole);
             }
             prop_assert_eq!(shape_of(&text), JsonShape::Value);
         }

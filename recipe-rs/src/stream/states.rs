@@ -62,6 +62,8 @@ pub(crate) struct Parser {
     visible: Visible,
     skips_newlines: bool,
     has_shown_text: bool,
+    /// Whether an object that comes next may be a call.
+    parses_bare_calls: bool,
     sets: [DelimiterSet<Role>; 6],
     format: Format,
     stop_sequences: Vec<String>,
@@ -112,6 +114,7 @@ impl Parser {
             visible,
             skips_newlines,
             has_shown_text: false,
+            parses_bare_calls: parse_tool_calls,
             sets,
             format,
             stop_sequences: options.stop_sequences.clone(),
@@ -264,7 +267,7 @@ impl Parser {
     }
 
     fn read_visible(&mut self, events: &mut Vec<StreamEvent>) {
-        let (run, trust) = self.buffer.run_at(self.scan);
+        let (run, _) = self.buffer.run_at(self.scan);
         if self.skips_newlines {
             let newlines = run.iter().take_while(|byte| **byte == b'\n').count();
             self.skips_newlines = newlines == run.len();
@@ -274,6 +277,11 @@ impl Parser {
                 return;
             }
         }
+        let first = run.first().copied();
+        if self.may_begin_bare(first) {
+            return;
+        }
+        let (run, trust) = self.buffer.run_at(self.scan);
         let hit = self.sets[self.visible as usize].scan(run, trust);
         match hit {
             Some(hit) => {
@@ -282,6 +290,23 @@ impl Parser {
             }
             None => self.scan += run.len(),
         }
+    }
+
+    /// Hands an object that begins the answer to the call grammar, if it may be a call.
+    fn may_begin_bare(&mut self, first: Option<u8>) -> bool {
+        let is_candidate =
+            self.parses_bare_calls && self.visible == Visible::Content && first == Some(b'{');
+        self.parses_bare_calls &= self.visible == Visible::Reasoning
+            || first.is_some_and(|byte| byte.is_ascii_whitespace());
+        let position = self.scan;
+        let calls = self.format.calls.as_mut().filter(|_| is_candidate);
+        if !calls.is_some_and(|calls| calls.start_bare(position)) {
+            return false;
+        }
+        self.stage = Stage::Calls {
+            opener: Some((position, 0)),
+        };
+        true
     }
 
     fn found(&mut self, hit: Hit<Role>, events: &mut Vec<StreamEvent>) {

@@ -1,5 +1,9 @@
 //! The markup of each output format.
 
+mod call_object;
+mod json_calls;
+
+use self::json_calls::{JsonCallGrammar, JsonCalls};
 use super::dsml::DsmlGrammar;
 use super::grammar::CallGrammar;
 use super::{OutputFormat, ParsingOptions};
@@ -36,15 +40,33 @@ impl Format {
                 think_end: think_end.filter(|_| options.thinking_initial_stage.is_some()),
                 markup: vec![token(SpecialToken::ThinkingEnd)],
             },
-            _ => Self {
-                calls: None,
-                think_start,
-                think_end,
-                markup: vec![
-                    token(SpecialToken::ThinkingStart),
-                    token(SpecialToken::ThinkingEnd),
-                ],
-            },
+            OutputFormat::ThinkTags => Self::with_think_tags(None, [think_start, think_end]),
+            OutputFormat::HermesJson => {
+                Self::with_think_tags(Some(JsonCalls::Hermes), [think_start, think_end])
+            }
+            OutputFormat::Llama3Json => {
+                Self::with_think_tags(Some(JsonCalls::Llama3), [think_start, think_end])
+            }
+            OutputFormat::Mistral => {
+                let tags = ["[THINK]", "[/THINK]"].map(|tag| Some(tag.to_owned()));
+                Self::with_think_tags(Some(JsonCalls::Mistral), tags)
+            }
+        }
+    }
+
+    fn with_think_tags(calls: Option<JsonCalls>, tags: [Option<String>; 2]) -> Self {
+        let mut markup: Vec<_> = tags.iter().flatten().cloned().collect();
+        if let Some(calls) = calls {
+            let opener = calls.opener();
+            let spellings = calls.closers().iter().chain(std::slice::from_ref(&opener));
+            markup.extend(spellings.map(|spelling| (*spelling).to_owned()));
+        }
+        let [think_start, think_end] = tags;
+        Self {
+            calls: calls.map(|calls| Box::new(JsonCallGrammar::new(calls)) as Box<dyn CallGrammar>),
+            think_start,
+            think_end,
+            markup,
         }
     }
 }
