@@ -8,6 +8,7 @@ mod messages;
 mod messages_accumulate;
 mod responses;
 mod responses_event;
+mod responses_item;
 mod responses_object;
 mod usage;
 

@@ -2,49 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Map;
-
 use super::call_id::CallIds;
 use super::custom_input::CustomInput;
 use super::responses_event::{CallDelta, Event, PartEvent, ResponsesStreamEvent};
-use super::responses_object::{Item, Part, ResponsesEcho, ResponsesResponse};
+use super::responses_item::{Call, OpenItem, Report};
+use super::responses_object::{Item, ResponsesEcho, ResponsesResponse};
 use super::unix_seconds;
 use crate::stream::{
-    ArgumentFragment, ChunkGenerator, FinishCause, InferenceFinishReason, LogprobEntry,
-    PromptUsage, StreamEvent, StreamUsage,
+    ArgumentFragment, ChunkGenerator, FinishCause, InferenceFinishReason, PromptUsage, StreamEvent,
+    StreamUsage,
 };
 
 /// The name of the function that searches tools.
 const TOOL_SEARCH: &str = "tool_search";
-
-/// The item that is being received.
-#[derive(Debug, Clone)]
-enum OpenItem {
-    Reasoning(String),
-    Message {
-        text: String,
-        logprobs: Vec<LogprobEntry>,
-    },
-    Function {
-        call: Call,
-        namespace: Option<String>,
-    },
-    Custom {
-        call: Call,
-        decoder: CustomInput,
-    },
-    ToolSearch {
-        call: Call,
-    },
-}
-
-#[derive(Debug, Clone)]
-struct Call {
-    id: String,
-    name: String,
-    /// Arguments, or the raw input of a custom call.
-    text: String,
-}
 
 /// What ends an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,18 +129,29 @@ impl ResponsesChunkGenerator {
         chunks.push(ResponsesStreamEvent(event));
     }
 
-    /// Id of the item that is open or opens next.
-    fn item_id(&self, kind: &str) -> String {
-        format!("{kind}_{}_{}", self.id, self.output.len())
+    fn report(
+        &self,
+        open: &OpenItem,
+        status: &'static str,
+        phase: &'static str,
+        is_added: bool,
+    ) -> Item {
+        open.report(Report {
+            response_id: &self.id,
+            output_index: self.output.len(),
+            status,
+            phase,
+            is_added,
+        })
     }
 
     fn open_item(&mut self, open: OpenItem, chunks: &mut Vec<ResponsesStreamEvent>) {
-        let is_call = !matches!(open, OpenItem::Reasoning(_) | OpenItem::Message { .. });
+        let is_call = open.is_call();
         self.close_item(Closing::Next { is_call }, chunks);
-        let item = self.item(&open, "in_progress", "final_answer", true);
-        let part = part_of(&open, true);
+        let item = self.report(&open, "in_progress", "final_answer", true);
+        let part = open.part(true);
         let output_index = self.output.len();
-        let item_id = self.item_id(kind_of(&open));
+        let item_id = open.id(&self.id, self.output.len());
         self.open = Some(open);
         self.send(
             |sequence_number| Event::ItemAdded {
@@ -199,9 +180,9 @@ impl ResponsesChunkGenerator {
     fn close_item(&mut self, closing: Closing, chunks: &mut Vec<ResponsesStreamEvent>) {
         let Some(open) = self.open.take() else { return };
         let output_index = self.output.len();
-        let item_id = self.item_id(kind_of(&open));
+        let item_id = open.id(&self.id, self.output.len());
         self.send_done(&open, &item_id, output_index, chunks);
-        if let Some(part) = part_of(&open, false) {
+        if let Some(part) = open.part(false) {
             let item_id = item_id.clone();
             self.send(
                 |sequence_number| {
@@ -224,7 +205,7 @@ impl ResponsesChunkGenerator {
             Closing::Next { is_call: true } if self.compat => "commentary",
             Closing::Next { .. } | Closing::End { .. } => "final_answer",
         };
-        let item = self.item(&open, status, phase, false);
+        let item = self.report(&open, status, phase, false);
         self.output.push(item.clone());
         self.send(
             |sequence_number| Event::ItemDone {
@@ -283,60 +264,6 @@ impl ResponsesChunkGenerator {
         chunks.push(ResponsesStreamEvent(event));
     }
 
-    /// The item as it is reported; an item that was just added has no content yet.
-    fn item(
-        &self,
-        open: &OpenItem,
-        status: &'static str,
-        phase: &'static str,
-        is_added: bool,
-    ) -> Item {
-        let id = self.item_id(kind_of(open));
-        let content = if is_added {
-            Vec::new()
-        } else {
-            part_of(open, false).into_iter().collect()
-        };
-        match open {
-            OpenItem::Reasoning(_) => Item::Reasoning {
-                id,
-                status,
-                content,
-                summary: [],
-                encrypted_content: format!("{}-{}", self.id, self.output.len()),
-            },
-            OpenItem::Message { .. } => Item::Message {
-                id,
-                status,
-                role: "assistant",
-                phase,
-                content,
-            },
-            OpenItem::Function { call, namespace } => Item::FunctionCall {
-                id,
-                status,
-                call_id: call.id.clone(),
-                name: call.name.clone(),
-                namespace: namespace.clone(),
-                arguments: call.text.clone(),
-            },
-            OpenItem::Custom { call, .. } => Item::CustomToolCall {
-                id,
-                status,
-                call_id: call.id.clone(),
-                name: call.name.clone(),
-                input: call.text.clone(),
-            },
-            OpenItem::ToolSearch { call } => Item::ToolSearchCall {
-                id,
-                status,
-                call_id: call.id.clone(),
-                execution: "client",
-                arguments: serde_json::from_str(&call.text).unwrap_or_else(|_| Map::new()),
-            },
-        }
-    }
-
     fn start_call(&mut self, name: String, chunks: &mut Vec<ResponsesStreamEvent>) {
         let call = |name: String, id: String| Call {
             id,
@@ -375,7 +302,7 @@ impl ResponsesChunkGenerator {
         let Some(open) = self.open.as_mut() else {
             return;
         };
-        let kind = kind_of(open);
+        let item_id = open.id(&self.id, output_index);
         let (delta, is_input) = match open {
             OpenItem::Function { call, .. } => {
                 let delta = fragment.to_json();
@@ -395,7 +322,6 @@ impl ResponsesChunkGenerator {
             }
             OpenItem::Reasoning(_) | OpenItem::Message { .. } => return,
         };
-        let item_id = self.item_id(kind);
         self.send(
             |sequence_number| {
                 let delta = CallDelta {
@@ -451,7 +377,8 @@ impl ChunkGenerator for ResponsesChunkGenerator {
                 if let Some(OpenItem::Reasoning(whole)) = &mut self.open {
                     whole.push_str(&text);
                 }
-                let (item_id, output_index) = (self.item_id("rs"), self.output.len());
+                let output_index = self.output.len();
+                let item_id = format!("rs_{}_{output_index}", self.id);
                 self.send(
                     |sequence_number| Event::ReasoningDelta {
                         content_index: 0,
@@ -479,7 +406,8 @@ impl ChunkGenerator for ResponsesChunkGenerator {
                     whole.push_str(&text);
                     all.extend_from_slice(&logprobs);
                 }
-                let (item_id, output_index) = (self.item_id("msg"), self.output.len());
+                let output_index = self.output.len();
+                let item_id = format!("msg_{}_{output_index}", self.id);
                 self.send(
                     |sequence_number| Event::TextDelta {
                         content_index: 0,
@@ -529,43 +457,5 @@ impl ChunkGenerator for ResponsesChunkGenerator {
             },
             chunks,
         );
-    }
-}
-
-/// The prefix of the ids of such items.
-fn kind_of(open: &OpenItem) -> &'static str {
-    match open {
-        OpenItem::Reasoning(_) => "rs",
-        OpenItem::Message { .. } => "msg",
-        OpenItem::Function { .. } => "fc",
-        OpenItem::Custom { .. } => "ctc",
-        OpenItem::ToolSearch { .. } => "tsc",
-    }
-}
-
-/// The content part of reasoning and messages; empty when it was just added.
-fn part_of(open: &OpenItem, is_added: bool) -> Option<Part> {
-    match open {
-        OpenItem::Reasoning(text) => Some(Part::ReasoningText {
-            text: if is_added {
-                String::new()
-            } else {
-                text.clone()
-            },
-        }),
-        OpenItem::Message { text, logprobs } => Some(Part::OutputText {
-            annotations: [],
-            logprobs: if is_added {
-                Vec::new()
-            } else {
-                logprobs.clone()
-            },
-            text: if is_added {
-                String::new()
-            } else {
-                text.clone()
-            },
-        }),
-        _ => None,
     }
 }

@@ -162,13 +162,23 @@ impl PieceBuffer {
 }
 
 impl HeldPiece {
-    /// Passes over the tokens that end at or before `position`.
+    /// Where the text of the next token begins, relative to the start of the piece.
+    fn next_token_start(&self) -> usize {
+        self.next_token
+            .checked_sub(1)
+            .map_or(0, |index| self.tokens[index].end)
+    }
+
+    /// Passes over the tokens that end before `position`.
+    ///
+    /// A token without text of its own begins a code point, so it goes with the text behind it.
     fn settle_tokens(&mut self, position: usize) {
-        while self
-            .tokens
-            .get(self.next_token)
-            .is_some_and(|token| self.start + token.end <= position)
-        {
+        while let Some(token) = self.tokens.get(self.next_token) {
+            let has_text = token.end > self.next_token_start();
+            let end = self.start + token.end + usize::from(!has_text);
+            if end > position {
+                break;
+            }
             self.next_token += 1;
         }
     }
@@ -192,10 +202,7 @@ impl HeldPiece {
             self.settle_tokens(start);
         }
         while self.next_token < self.tokens.len() {
-            let token_start = match self.next_token {
-                0 => 0,
-                index => self.tokens[index - 1].end,
-            };
+            let token_start = self.next_token_start();
             if self.start + token_start >= end && token_start < self.end - self.start {
                 break;
             }

@@ -30,6 +30,13 @@ pub trait TokenBytes: Send + Sync {
     /// What `id` stands for.
     fn token_form(&self, id: u32) -> TokenForm<'_>;
 
+    /// Number of tokens of a text, with every spelling of an added token taken as that token.
+    ///
+    /// `None` where the vocabulary cannot encode.
+    fn count_tokens(&self, _text: &str) -> Option<u64> {
+        None
+    }
+
     /// Whether a decoded text loses the space that its first token starts with.
     fn strips_first_space(&self) -> bool {
         false
@@ -58,6 +65,16 @@ pub(crate) enum Detokenized {
     EndOfTurn,
     /// A control token was dropped; its spelling has this many bytes.
     DroppedControl(usize),
+}
+
+impl Detokenized {
+    /// Tokens that it stands for.
+    pub(crate) fn num_tokens(&self) -> u64 {
+        match self {
+            Self::Piece(piece) => piece.tokens.iter().map(|token| token.num_tokens).sum(),
+            Self::EndOfTurn | Self::DroppedControl(_) => 1,
+        }
+    }
 }
 
 /// Turns the ids of one stream into pieces.

@@ -7,7 +7,7 @@ use super::ParsingOptions;
 use super::delimiter::{Alternatives, Delimiter, DelimiterSet, Progress};
 use super::dsml_parameter::{AfterParameter, Parameter};
 use super::event::ArgumentFragment;
-use super::grammar::{CallGrammar, Ending, Input, Step};
+use super::grammar::{CallGrammar, Ending, Input, Step, find_byte, next_byte, scan_set};
 use super::repair;
 use crate::special_tokens::SpecialToken;
 
@@ -495,47 +495,4 @@ impl CallGrammar for DsmlGrammar {
 /// The word of a tag, behind the space that V4.1 writes.
 fn tag_word(text: &str) -> &str {
     text.strip_prefix(' ').unwrap_or(text)
-}
-
-/// The next byte to look at, with its trust.
-pub(crate) fn next_byte(input: &Input<'_>) -> Option<(u8, super::delimiter::Trust)> {
-    let (run, trust) = input.buffer.run_at(*input.scan);
-    run.first().map(|byte| (*byte, trust))
-}
-
-/// Moves on to the first byte that `is_wanted`, without passing it.
-pub(crate) fn find_byte(
-    input: &mut Input<'_>,
-    is_wanted: impl Fn(u8) -> bool,
-) -> Option<(usize, u8)> {
-    loop {
-        let (run, _) = input.buffer.run_at(*input.scan);
-        if run.is_empty() {
-            return None;
-        }
-        if let Some(index) = run.iter().position(|byte| is_wanted(*byte)) {
-            let byte = run[index];
-            *input.scan += index;
-            return Some((*input.scan, byte));
-        }
-        *input.scan += run.len();
-    }
-}
-
-/// Moves on to the end of the first match; gives its role and where it starts.
-pub(crate) fn scan_set<R: Copy>(
-    set: &mut DelimiterSet<R>,
-    input: &mut Input<'_>,
-) -> Option<(R, usize)> {
-    loop {
-        let (run, trust) = input.buffer.run_at(*input.scan);
-        if run.is_empty() {
-            return None;
-        }
-        if let Some(hit) = set.scan(run, trust) {
-            *input.scan += hit.consumed;
-            return Some((hit.role, *input.scan - hit.length));
-        }
-        *input.scan += run.len();
-    }
 }

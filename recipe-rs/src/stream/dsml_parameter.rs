@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::delimiter::{Delimiter, DelimiterSet};
-use super::dsml::{next_byte, scan_set};
 use super::event::ArgumentFragment;
-use super::grammar::{Ending, Input};
+use super::grammar::{Ending, Input, next_byte, scan_set};
 use super::json_escape::quoted;
 use super::json_scan::{JsonShape, shape_of};
 use super::repair;

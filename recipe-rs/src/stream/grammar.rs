@@ -1,7 +1,7 @@
 //! What the grammars of tool calls have in common.
 
 use super::buffer::PieceBuffer;
-use super::delimiter::Delimiter;
+use super::delimiter::{Delimiter, DelimiterSet, Trust};
 use super::event::{ArgumentFragment, StreamDiagnostics, StreamEvent};
 
 /// The stream as a call grammar sees it.
@@ -115,4 +115,47 @@ pub(crate) trait CallGrammar: std::fmt::Debug + Send + Sync {
     /// The output ended inside the markup; `Some` names where visible text goes on, if what was
     /// read turns out to be no call.
     fn finish(&mut self, input: &mut Input<'_>, ending: Ending) -> Option<usize>;
+}
+
+/// The next byte to look at, with its trust.
+pub(crate) fn next_byte(input: &Input<'_>) -> Option<(u8, Trust)> {
+    let (run, trust) = input.buffer.run_at(*input.scan);
+    run.first().map(|byte| (*byte, trust))
+}
+
+/// Moves on to the first byte that `is_wanted`, without passing it.
+pub(crate) fn find_byte(
+    input: &mut Input<'_>,
+    is_wanted: impl Fn(u8) -> bool,
+) -> Option<(usize, u8)> {
+    loop {
+        let (run, _) = input.buffer.run_at(*input.scan);
+        if run.is_empty() {
+            return None;
+        }
+        if let Some(index) = run.iter().position(|byte| is_wanted(*byte)) {
+            let byte = run[index];
+            *input.scan += index;
+            return Some((*input.scan, byte));
+        }
+        *input.scan += run.len();
+    }
+}
+
+/// Moves on to the end of the first match; gives its role and where it starts.
+pub(crate) fn scan_set<R: Copy>(
+    set: &mut DelimiterSet<R>,
+    input: &mut Input<'_>,
+) -> Option<(R, usize)> {
+    loop {
+        let (run, trust) = input.buffer.run_at(*input.scan);
+        if run.is_empty() {
+            return None;
+        }
+        if let Some(hit) = set.scan(run, trust) {
+            *input.scan += hit.consumed;
+            return Some((hit.role, *input.scan - hit.length));
+        }
+        *input.scan += run.len();
+    }
 }

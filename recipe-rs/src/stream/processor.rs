@@ -65,10 +65,12 @@ pub struct StreamProcessor<G> {
     state: State,
     prompt: PromptUsage,
     completion_tokens: u64,
-    /// Whether the request thinks, and whether ids came in: only then can reasoning be counted.
+    /// Whether the request thinks: only then reasoning is counted.
     is_thinking: bool,
-    has_seen_ids: bool,
+    /// Whether the tokens of text chunks count as reasoning too.
     counts_text_tokens: bool,
+    /// The reasoning so far, where its tokens are counted by encoding it.
+    reasoning: String,
 }
 
 impl<G> std::fmt::Debug for StreamProcessor<G> {
@@ -99,8 +101,8 @@ impl<G: ChunkGenerator> StreamProcessor<G> {
             prompt: PromptUsage::default(),
             completion_tokens: 0,
             is_thinking: options.thinking_initial_stage.is_some(),
-            has_seen_ids: false,
             counts_text_tokens: !options.compat,
+            reasoning: String::new(),
         }
     }
 
@@ -235,12 +237,13 @@ impl<G: ChunkGenerator> StreamProcessor<G> {
                 ids.len()
             )));
         }
-        self.start(None, chunks);
-        self.has_seen_ids = true;
         self.completion_tokens += ids.len() as u64;
         let mut found = Vec::new();
         self.detokenizer
             .push(ids, logprobs, vocabulary.as_ref(), &mut found);
+        if !found.is_empty() {
+            self.start(None, chunks);
+        }
         self.parse(found, chunks);
         Ok(())
     }
@@ -248,6 +251,11 @@ impl<G: ChunkGenerator> StreamProcessor<G> {
     fn parse(&mut self, found: Vec<Detokenized>, chunks: &mut Vec<G::Chunk>) {
         let mut events = Vec::new();
         for item in found {
+            if self.parser.found_stop().is_some() {
+                // Nothing behind the stop belongs to the answer, so it is not charged either.
+                self.completion_tokens -= item.num_tokens();
+                continue;
+            }
             match item {
                 Detokenized::Piece(piece) => self.parser.push(piece, &mut events),
                 Detokenized::EndOfTurn => self.parser.end_turn(&mut events),
@@ -263,6 +271,12 @@ impl<G: ChunkGenerator> StreamProcessor<G> {
 
     fn send(&mut self, events: Vec<StreamEvent>, chunks: &mut Vec<G::Chunk>) {
         for event in events {
+            if let StreamEvent::Reasoning { text, .. } = &event
+                && !self.counts_text_tokens
+                && self.vocabulary.is_some()
+            {
+                self.reasoning.push_str(text);
+            }
             self.generator.event(event, chunks);
         }
     }
@@ -292,14 +306,17 @@ impl<G: ChunkGenerator> StreamProcessor<G> {
         self.state = State::Finished;
     }
 
+    /// The official codec encodes the reasoning again; without compat the tokens that came in count.
     fn reasoning_tokens(&self) -> Option<u64> {
-        let from_text = if self.counts_text_tokens {
-            self.parser.num_reasoning_text_tokens()
-        } else {
-            0
-        };
-        (self.is_thinking && (self.has_seen_ids || self.counts_text_tokens))
-            .then(|| self.parser.num_reasoning_ids() + from_text)
+        if !self.is_thinking {
+            return None;
+        }
+        let num_ids = self.parser.num_reasoning_ids();
+        if self.counts_text_tokens {
+            return Some(num_ids + self.parser.num_reasoning_text_tokens());
+        }
+        let vocabulary = self.vocabulary.as_ref()?;
+        Some(vocabulary.count_tokens(&self.reasoning).unwrap_or(num_ids))
     }
 
     fn error(&self, message: &str) -> Error {

@@ -434,8 +434,7 @@ fn delimiters(
     parse_tool_calls: bool,
 ) -> DelimiterSet<Role> {
     let mut set = Vec::new();
-    let is_answer = !matches!(visible, Visible::Reasoning | Visible::After);
-    if is_answer {
+    if matches!(visible, Visible::Content | Visible::JsonBody) {
         let stops = options.stop_sequences.iter().enumerate();
         set.extend(stops.map(|(index, stop)| (Delimiter::plain(stop), Role::Stop(index))));
     }

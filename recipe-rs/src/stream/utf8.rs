@@ -12,11 +12,11 @@ impl Utf8Assembler {
     /// Bytes that can no longer become a code point turn into U+FFFD at once, one per maximal
     /// invalid part.
     pub(crate) fn push(&mut self, bytes: &[u8], text: &mut String) -> bool {
-        if self.pending.is_empty() {
-            if let Ok(valid) = std::str::from_utf8(bytes) {
-                text.push_str(valid);
-                return false;
-            }
+        if self.pending.is_empty()
+            && let Ok(valid) = std::str::from_utf8(bytes)
+        {
+            text.push_str(valid);
+            return false;
         }
         self.pending.extend_from_slice(bytes);
         let mut is_broken = false;

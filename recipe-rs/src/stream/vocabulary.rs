@@ -40,6 +40,10 @@ impl TokenBytes for StreamVocabulary {
         }
     }
 
+    fn count_tokens(&self, text: &str) -> Option<u64> {
+        self.tokenizer.encode(text).ok().map(|ids| ids.len() as u64)
+    }
+
     fn strips_first_space(&self) -> bool {
         self.tokenizer.strips_first_space()
     }

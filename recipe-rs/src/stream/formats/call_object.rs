@@ -1,8 +1,7 @@
 //! One call written as a JSON object with a name and arguments.
 
-use crate::stream::dsml::next_byte;
 use crate::stream::event::ArgumentFragment;
-use crate::stream::grammar::Input;
+use crate::stream::grammar::{Input, next_byte};
 use crate::stream::json_scan::{JsonScanner, JsonShape, shape_of};
 use crate::stream::repair;
 

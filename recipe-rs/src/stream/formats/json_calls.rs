@@ -1,9 +1,8 @@
 //! Calls that are JSON objects: Hermes, Llama 3, Mistral.
 
 use crate::stream::delimiter::Delimiter;
-use crate::stream::dsml::next_byte;
 use crate::stream::event::ArgumentFragment;
-use crate::stream::grammar::{CallGrammar, Ending, Input, Step};
+use crate::stream::grammar::{CallGrammar, Ending, Input, Step, next_byte};
 use crate::stream::json_scan::JsonScanner;
 
 use super::call_object::{CallObject, ObjectStep};
