@@ -179,3 +179,395 @@ class RenderedPrompt:
     @property
     def special_ranges(self) -> list[tuple[int, int]]:
         """Ranges of `prompt`, in code points, that are special tokens; everything else is plain text."""
+
+@final
+class PromptUsage:
+    """Token counts of the prompt, from the backend."""
+
+    def __new__(cls, *, prompt_tokens: int = 0, prompt_cache_hit_tokens: int = 0) -> PromptUsage: ...
+    @property
+    def prompt_tokens(self) -> int: ...
+    @property
+    def prompt_cache_hit_tokens(self) -> int: ...
+
+@final
+class InferenceFinishReason:
+    """Why the backend stopped."""
+
+    Stop: InferenceFinishReason
+    Length: InferenceFinishReason
+    ContentFilter: InferenceFinishReason
+
+@final
+class InferenceChunk:
+    """One update from the backend."""
+
+    @staticmethod
+    def ready(*, prompt_usage: PromptUsage | None = None, system_fingerprint: str | None = None) -> InferenceChunk:
+        """The prompt was accepted."""
+
+    @staticmethod
+    def text(content: str, token_count: int = 0) -> InferenceChunk:
+        """More output as text that stands for `token_count` tokens."""
+
+    @staticmethod
+    def tokens(
+        token_ids: Sequence[int], logprobs: Sequence[tuple[float, Sequence[tuple[int, float]]]] | None = None
+    ) -> InferenceChunk:
+        """More output as ids; `logprobs` has one `(logprob, [(id, logprob), ...])` pair per id."""
+
+    @staticmethod
+    def finish(finish_reason: InferenceFinishReason) -> InferenceChunk:
+        """The output is complete."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def content(self) -> str | None: ...
+    @property
+    def token_ids(self) -> list[int] | None: ...
+    @property
+    def token_count(self) -> int | None: ...
+    @property
+    def finish_reason(self) -> InferenceFinishReason | None: ...
+    @property
+    def prompt_usage(self) -> PromptUsage | None: ...
+    @property
+    def system_fingerprint(self) -> str | None: ...
+
+@final
+class ThinkingInitialStage:
+    """Where parsing begins in thinking mode."""
+
+    ReasoningStart: ThinkingInitialStage
+    ReasoningContinuation: ThinkingInitialStage
+    ContentContinuation: ThinkingInitialStage
+
+    def starts_in_reasoning(self) -> bool:
+        """Return whether parsing begins in reasoning."""
+
+@final
+class ParsingOptions:
+    """Settings of one output stream.
+
+    `output_format` is dsml, none, think, hermes, llama3 or mistral; `tool_parameters` names the parameters of each tool,
+    which decides whether a wrapped object is unwrapped; without `compat`, text leaves as soon as it is certain and the
+    fields of the protocols follow the rules instead of the official codec.
+    """
+
+    def __new__(
+        cls,
+        *,
+        parse_tool_calls: bool = True,
+        starts_in_tool_calls: bool = False,
+        parse_json_output: bool = False,
+        thinking_initial_stage: ThinkingInitialStage | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        special_tokens: SpecialTokens | None = None,
+        output_format: str = "dsml",
+        tool_parameters: dict[str, list[str]] | None = None,
+        compat: bool = True,
+    ) -> ParsingOptions: ...
+    parse_tool_calls: bool
+    starts_in_tool_calls: bool
+    parse_json_output: bool
+    thinking_initial_stage: ThinkingInitialStage | None
+    output_format: str
+    tool_parameters: dict[str, list[str]]
+    compat: bool
+    @property
+    def stop_sequences(self) -> list[str]: ...
+    @stop_sequences.setter
+    def stop_sequences(self, value: Sequence[str]) -> None: ...
+    @property
+    def special_tokens(self) -> SpecialTokens: ...
+    @special_tokens.setter
+    def special_tokens(self, value: SpecialTokens) -> None: ...
+
+@final
+class StreamDiagnostics:
+    """What became of the bytes and tokens of a stream.
+
+    Every byte that came in is visible, markup, or dropped.
+    """
+
+    @property
+    def num_input_bytes(self) -> int: ...
+    @property
+    def num_visible_bytes(self) -> int: ...
+    @property
+    def num_markup_bytes(self) -> int: ...
+    @property
+    def num_dropped_bytes(self) -> int: ...
+    @property
+    def num_dropped_control_tokens(self) -> int: ...
+    @property
+    def num_repairs(self) -> int: ...
+
+@final
+class StreamProcessor:
+    """Reads the output of one request and emits the chunks of a protocol."""
+
+    def __new__(
+        cls,
+        generator: ChatCompletionChunkGenerator | ResponsesChunkGenerator | MessagesChunkGenerator,
+        options: ParsingOptions,
+        tokenizer: Tokenizer | None = None,
+    ) -> StreamProcessor:
+        """Consume the generator; the tokenizer decodes chunks of token ids."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether processing completed normally and the processor was not closed."""
+
+    @property
+    def diagnostics(self) -> StreamDiagnostics:
+        """What became of the bytes and tokens so far."""
+
+    def push(
+        self, chunk: InferenceChunk
+    ) -> list[ChatCompletionChunk] | list[ResponsesStreamEvent] | list[MessagesStreamEvent]:
+        """Process one chunk.
+
+        Raises `StreamError`, a `RuntimeError`, after the end or `close`, for ids without a tokenizer, and when the number of
+        log probabilities differs from that of the ids.
+        """
+
+    def finish(self) -> list[ChatCompletionChunk] | list[ResponsesStreamEvent] | list[MessagesStreamEvent]:
+        """Close the input and return what is left; after the end, nothing."""
+
+    def close(self) -> None:
+        """Give up the stream."""
+
+@final
+class ChatCompletionChunkGenerator:
+    """Makes Chat Completions chunks; a stream processor consumes it.
+
+    `usage` says where usage is reported: finish, finish_with_nulls, separate or none.
+    """
+
+    def __new__(
+        cls,
+        id: str,
+        model: str,
+        thinking_initial_stage: ThinkingInitialStage | None = None,
+        *,
+        usage: str = "finish",
+        choice_index: int = 0,
+        created: int | None = None,
+        call_id_seed: int | None = None,
+    ) -> ChatCompletionChunkGenerator: ...
+    def with_call_id_seed(self, seed: int) -> ChatCompletionChunkGenerator:
+        """Consume this generator and make one whose call ids depend on the seed only."""
+
+    def with_choice_index(self, index: int) -> ChatCompletionChunkGenerator:
+        """Consume this generator and make one for the choice of this index."""
+
+    def with_usage(self, usage: str) -> ChatCompletionChunkGenerator:
+        """Consume this generator and make one that reports usage elsewhere."""
+
+@final
+class ResponsesChunkGenerator:
+    """Makes Responses events; a stream processor consumes it.
+
+    `custom_tools` names the tools whose calls carry raw input; `compat` keeps `phase` and finished arguments as the official
+    codec has them.
+    """
+
+    def __new__(
+        cls,
+        id: str,
+        model: str,
+        thinking_mode: bool = False,
+        *,
+        custom_tools: set[str] | None = None,
+        has_tool_search: bool = False,
+        compat: bool = True,
+        created: int | None = None,
+        call_id_seed: int | None = None,
+    ) -> ResponsesChunkGenerator: ...
+    def with_namespace_tool_map(self, namespace_tool_map: dict[str, tuple[str, str]]) -> ResponsesChunkGenerator:
+        """Consume this generator and make one that splits namespace tool names."""
+
+    def with_echo(self, echo: ResponsesEcho) -> ResponsesChunkGenerator:
+        """Consume this generator and make one whose responses report the request settings."""
+
+    def with_call_id_seed(self, seed: int) -> ResponsesChunkGenerator:
+        """Consume this generator and make one whose call ids depend on the seed only."""
+
+    def with_compat(self, compat: bool) -> ResponsesChunkGenerator:
+        """Consume this generator and make one with or without the official quirks."""
+
+@final
+class ResponsesEcho:
+    """Request settings that Responses objects report."""
+
+    def __new__(cls) -> ResponsesEcho:
+        """The settings of a request that set none."""
+
+    @property
+    def instructions(self) -> str | None: ...
+    @property
+    def max_output_tokens(self) -> int | None: ...
+    @property
+    def temperature(self) -> float: ...
+    @property
+    def top_p(self) -> float: ...
+    @property
+    def top_logprobs(self) -> int: ...
+    @property
+    def user(self) -> str | None: ...
+
+@final
+class MessagesChunkGenerator:
+    """Makes Messages events; a stream processor consumes it."""
+
+    def __new__(
+        cls, id: str, model: str, thinking_mode: bool, *, call_id_seed: int | None = None
+    ) -> MessagesChunkGenerator: ...
+    def with_signature(self, signature: str) -> MessagesChunkGenerator:
+        """Consume this generator and make one with this signature at the end of thinking blocks."""
+
+    def with_call_id_seed(self, seed: int) -> MessagesChunkGenerator:
+        """Consume this generator and make one whose call ids depend on the seed only."""
+
+@final
+class ChatCompletionChunk:
+    """One chunk of a Chat Completions stream; accumulation consumes it."""
+
+    def to_json(self) -> str:
+        """Return the JSON text of this chunk."""
+
+@final
+class ResponsesStreamEvent:
+    """One event of a Responses stream; accumulation consumes it."""
+
+    def to_json(self) -> str:
+        """Return the JSON text of this chunk."""
+
+@final
+class MessagesStreamEvent:
+    """One event of a Messages stream; accumulation consumes it."""
+
+    def to_json(self) -> str:
+        """Return the JSON text of this chunk."""
+
+@final
+class ChatCompletionResponse:
+    """A Chat Completions response, built from its chunks."""
+
+    def __new__(
+        cls, id: str, model: str, created: int, prompt_tokens: int, prompt_cache_hit_tokens: int
+    ) -> ChatCompletionResponse: ...
+    def accumulate(self, chunk: ChatCompletionChunk) -> None:
+        """Consume the chunk and add it to the response."""
+
+    def to_json(self) -> str:
+        """Return the JSON text of the response so far."""
+
+    @staticmethod
+    def sse_event_name(chunk: ChatCompletionChunk) -> str | None:
+        """Return the SSE event name of a chunk, or None for unnamed data."""
+
+    @staticmethod
+    def sse_done_data() -> str | None:
+        """Return the data of the last SSE message, or None if there is none."""
+
+@final
+class ResponsesResponse:
+    """A Responses response, built from its events."""
+
+    def __new__(
+        cls, id: str, model: str, created: int, prompt_tokens: int, prompt_cache_hit_tokens: int
+    ) -> ResponsesResponse: ...
+    def accumulate(self, chunk: ResponsesStreamEvent) -> None:
+        """Consume the chunk and add it to the response."""
+
+    def to_json(self) -> str:
+        """Return the JSON text of the response so far."""
+
+    @staticmethod
+    def sse_event_name(chunk: ResponsesStreamEvent) -> str | None:
+        """Return the SSE event name of a chunk, or None for unnamed data."""
+
+    @staticmethod
+    def sse_done_data() -> str | None:
+        """Return the data of the last SSE message, or None if there is none."""
+
+@final
+class MessagesResponse:
+    """A Messages response, built from its events."""
+
+    def __new__(
+        cls, id: str, model: str, created: int, prompt_tokens: int, prompt_cache_hit_tokens: int
+    ) -> MessagesResponse: ...
+    def accumulate(self, chunk: MessagesStreamEvent) -> None:
+        """Consume the chunk and add it to the response."""
+
+    def to_json(self) -> str:
+        """Return the JSON text of the response so far."""
+
+    @staticmethod
+    def sse_event_name(chunk: MessagesStreamEvent) -> str | None:
+        """Return the SSE event name of a chunk, or None for unnamed data."""
+
+    @staticmethod
+    def sse_done_data() -> str | None:
+        """Return the data of the last SSE message, or None if there is none."""
+
+IMAGE_SPECIAL_TOKEN_ID: int
+
+@final
+class SpecialToken:
+    """A kind of special token."""
+
+    Bos: SpecialToken
+    Eos: SpecialToken
+    ThinkingStart: SpecialToken
+    ThinkingEnd: SpecialToken
+    System: SpecialToken
+    User: SpecialToken
+    Assistant: SpecialToken
+    LatestReminder: SpecialToken
+    Dsml: SpecialToken
+    Image: SpecialToken
+    Ref: SpecialToken
+    RefEnd: SpecialToken
+    Box: SpecialToken
+    BoxEnd: SpecialToken
+    Point: SpecialToken
+    PointEnd: SpecialToken
+    Polygon: SpecialToken
+    PolygonEnd: SpecialToken
+
+    def default_str(self) -> str:
+        """Return the spelling of this token in DeepSeek's vocabularies."""
+
+@final
+class SpecialTokens:
+    """The spelling of each special token."""
+
+    def __new__(
+        cls,
+        *,
+        bos: str | None = None,
+        eos: str | None = None,
+        thinking_start: str | None = None,
+        thinking_end: str | None = None,
+        system: str | None = None,
+        user: str | None = None,
+        assistant: str | None = None,
+        latest_reminder: str | None = None,
+        dsml: str | None = None,
+        image: str | None = None,
+        ref: str | None = None,
+        ref_end: str | None = None,
+        box: str | None = None,
+        box_end: str | None = None,
+        point: str | None = None,
+        point_end: str | None = None,
+        polygon: str | None = None,
+        polygon_end: str | None = None,
+    ) -> SpecialTokens: ...
+    def token(self, token: SpecialToken) -> str:
+        """Return the spelling of `token`."""
