@@ -1,5 +1,6 @@
 """Random model outputs, how they are cut, and how both codecs are driven with them."""
 
+# ruff: noqa: RUF001
 from __future__ import annotations
 
 import importlib

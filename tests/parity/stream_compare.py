@@ -1,5 +1,6 @@
 """Comparison of two event streams, and the named rules that explain where they may differ."""
 
+# ruff: noqa: RUF001
 from __future__ import annotations
 
 import json

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections import Counter
 
 import pytest
@@ -65,7 +66,7 @@ def run_property(chunk_kind: str, part: int, num_cases: int) -> Coverage:
         check((part, seed), chunk_kind, coverage)
 
     matches_the_official_codec()
-    print(f"\n{chunk_kind}:\n{coverage.report()}")
+    sys.stdout.write(f"\n{chunk_kind}:\n{coverage.report()}\n")
     return coverage
 
 

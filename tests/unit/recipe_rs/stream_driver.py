@@ -1,5 +1,6 @@
 """Drives the output parser of `recipe_rs` and reads the answer back from all three protocols."""
 
+# ruff: noqa: RUF001
 from __future__ import annotations
 
 import json

@@ -3,6 +3,7 @@
 The numbers are those of the case list; every output is fed in one piece, by characters, and at each cut into two.
 """
 
+# ruff: noqa: RUF001
 from __future__ import annotations
 
 import json
@@ -57,9 +58,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Answer]] = {
     "B6 several calls": (
         THREE_CALLS,
         {},
-        calls(
-            ("get_weather", '{"city": "Lima"}'), ("flag", "{}"), ("get_weather", '{"city": "Pune", "days": -7}')
-        ),
+        calls(("get_weather", '{"city": "Lima"}'), ("flag", "{}"), ("get_weather", '{"city": "Pune", "days": -7}')),
     ),
     "B8 wrapped object": (B8_OBJECT, {"tool_parameters": TOOLS}, calls(("get_weather", '{"city":"Rome"}'))),
     "B8 wrapped object as a string": (
@@ -181,9 +180,11 @@ def test_the_three_protocols_agree(name: str) -> None:
         for found, wanted in zip(answer.calls, expected.calls, strict=True):
             is_cut = expected.finish == "length" and api == "messages" and wanted == expected.calls[-1]
             assert found[0] == wanted[0]
-            assert json.loads(found[1]) == ({} if is_cut else json.loads(wanted[1])) if not (
-                expected.finish == "length" and api == "responses"
-            ) else found[1] == wanted[1]
+            assert (
+                json.loads(found[1]) == ({} if is_cut else json.loads(wanted[1]))
+                if not (expected.finish == "length" and api == "responses")
+                else found[1] == wanted[1]
+            )
 
 
 def test_b1_no_prefix_of_the_arguments_shows_the_closing_tag() -> None:

@@ -1,5 +1,6 @@
 """Results do not depend on cuts, protocols agree, and reading takes linear time."""
 
+# ruff: noqa: RUF001
 from __future__ import annotations
 
 import json
@@ -17,8 +18,8 @@ from tests.unit.recipe_rs.stream_driver import APIS, MARKER, block, call, drive,
 ATOMS = [
     "a", " b", "\n", "\n\n", "<", "</", "</think>", "<think>", "｜", f"<{MARKER}", f"</{MARKER}", MARKER, " calls>",
     "tool_calls>", ' invoke name="', 'invoke name="f">', ' parameter name="', 'parameter name="k" string="true">',
-    ' string="', 'false">', 'true">', '">', '"/>', " parameter>", " invoke>", "parameter>", '{"a": 1}', "nope", '"', "\\",
-    "é", "STOP", "ST", "```", "```json\n", "{", "[1]",
+    ' string="', 'false">', 'true">', '">', '"/>', " parameter>", " invoke>", "parameter>", '{"a": 1}', "nope", '"',
+    "\\", "é", "STOP", "ST", "```", "```json\n", "{", "[1]",
     block(call("f", ("x", "true", "v<"), ("y", "false", "[1, 2]"))),
     f'<{MARKER} calls>\n<{MARKER} invoke name="g">\n',
 ]  # fmt: skip
