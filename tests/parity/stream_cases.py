@@ -9,6 +9,7 @@ import random
 import re
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +53,13 @@ class Case:
     def pieces(self) -> list[str]:
         """The text in the pieces that are pushed."""
         borders = [0, *self.cuts, len(self.text)]
-        return [self.text[a:b] for a, b in zip(borders, borders[1:], strict=False) if a < b]
+        return [self.text[a:b] for a, b in pairwise(borders) if a < b]
 
     def id_pieces(self) -> list[list[int]]:
         """The ids in the pieces that are pushed: cuts count ids here."""
         ids = encode(self.text)
         borders = sorted({0, *(cut for cut in self.cuts if cut < len(ids)), len(ids)})
-        return [ids[a:b] for a, b in zip(borders, borders[1:], strict=False)]
+        return [ids[a:b] for a, b in pairwise(borders)]
 
 
 @dataclass

@@ -250,9 +250,9 @@ class ThinkingInitialStage:
 class ParsingOptions:
     """Settings of one output stream.
 
-    `output_format` is dsml, none, think, hermes, llama3 or mistral; `tool_parameters` names the parameters of each tool,
-    which decides whether a wrapped object is unwrapped; without `compat`, text leaves as soon as it is certain and the
-    fields of the protocols follow the rules instead of the official codec.
+    `output_format` is dsml, none, think, hermes, llama3 or mistral; `tool_parameters` names the parameters of each
+    tool, which decides whether a wrapped object is unwrapped; without `compat`, text leaves as soon as it is certain
+    and the fields of the protocols follow the rules instead of the official codec.
     """
 
     def __new__(
@@ -329,8 +329,8 @@ class StreamProcessor:
     ) -> list[ChatCompletionChunk] | list[ResponsesStreamEvent] | list[MessagesStreamEvent]:
         """Process one chunk.
 
-        Raises `StreamError`, a `RuntimeError`, after the end or `close`, for ids without a tokenizer, and when the number of
-        log probabilities differs from that of the ids.
+        Raises `StreamError`, a `RuntimeError`, after the end or `close`, for ids without a tokenizer, and when the
+        number of log probabilities differs from that of the ids.
         """
 
     def finish(self) -> list[ChatCompletionChunk] | list[ResponsesStreamEvent] | list[MessagesStreamEvent]:
@@ -370,8 +370,8 @@ class ChatCompletionChunkGenerator:
 class ResponsesChunkGenerator:
     """Makes Responses events; a stream processor consumes it.
 
-    `custom_tools` names the tools whose calls carry raw input; `compat` keeps `phase` and finished arguments as the official
-    codec has them.
+    `custom_tools` names the tools whose calls carry raw input; `compat` keeps `phase` and finished arguments as the
+    official codec has them.
     """
 
     def __new__(
