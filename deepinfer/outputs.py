@@ -157,6 +157,7 @@ class EngineOutput:
         finish_reason: None while the request goes on.
         stop_token_id: the end-of-sequence or stop token that ended it, if one did.
         error_message: set when finish_reason is error.
+        is_refused: whether that error lies in the request itself, so that sending it again is in vain.
         num_cached_tokens: prompt tokens found in the prefix cache.
         seed: the seed in use.
         stats: only with the last output.
@@ -169,6 +170,7 @@ class EngineOutput:
     logprobs: list[TokenLogprob] | None = None
     prompt_logprobs: list[TokenLogprob] | None = None
     error_message: str | None = None
+    is_refused: bool = False
     num_cached_tokens: int = 0
     seed: int = 0
     stats: RequestStats | None = None

@@ -25,7 +25,7 @@ class SamplingParams:
         top_k: keep the k most likely tokens; -1 or 0 keeps all.
         top_p: in (0, 1]; keep tokens whose exclusive cumulative probability is < top_p, at least one.
         min_p: in [0, 1]; drop tokens less likely than min_p times the most likely one.
-        repetition_penalty: > 0; over prompt and output, 1 is off.
+        repetition_penalty: in [0.01, 100]; over prompt and output, 1 is off.
         frequency_penalty: in [-2, 2]; per occurrence in the output.
         presence_penalty: in [-2, 2]; once for each token in the output.
         logit_bias: token id -> bias in [-100, 100].
@@ -76,7 +76,7 @@ class SamplingParams:
         _number("temperature", self.temperature, 0.0, math.inf, "a number >= 0")
         _number("top_p", self.top_p, 0.0, 1.0, "in (0, 1]", exclusive_low=True)
         _number("min_p", self.min_p, 0.0, 1.0, "in [0, 1]")
-        _number("repetition_penalty", self.repetition_penalty, 0.0, math.inf, "> 0", exclusive_low=True)
+        _number("repetition_penalty", self.repetition_penalty, 0.01, 100.0, "in [0.01, 100]")
         _number("frequency_penalty", self.frequency_penalty, -2.0, 2.0, "in [-2, 2]")
         _number("presence_penalty", self.presence_penalty, -2.0, 2.0, "in [-2, 2]")
         _integer("top_k", self.top_k, -1, 2**31 - 1, "-1 or 0 (all), or >= 1")
@@ -147,4 +147,6 @@ def _number(name: str, value: object, low: float, high: float, rule: str, *, exc
 
 def _integer(name: str, value: object, low: int, high: int, rule: str) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        if isinstance(value, int) and value > high:
+            rule = f"at most {high}"
         raise InvalidSamplingParamsError(f"{name} must be {rule}, but is {value!r}", param=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import uuid
 from collections import deque
@@ -50,23 +51,34 @@ def check_key(keys: Sequence[str], path: str, headers: Iterable[tuple[bytes, byt
     raise ApiError(401, message, code="invalid_api_key", headers={"www-authenticate": "Bearer"})
 
 
-async def read_body(request: Request, max_body_bytes: int) -> bytes:
+async def read_body(request: Request, settings: ServerSettings) -> bytes:
     """The request body.
 
     Raises:
-        ApiError: 413, as soon as more than `max_body_bytes` are announced or have come.
+        ApiError: 413, as soon as more than `max_body_bytes` are announced or have come; 408, when nothing comes for
+            `receive_timeout_seconds`.
     """
+    max_body_bytes = settings.max_body_bytes
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) > max_body_bytes:
         raise _too_large(max_body_bytes)
     chunks = []
     size = 0
     try:
-        async for chunk in request.stream():
-            size += len(chunk)
-            if size > max_body_bytes:
-                raise _too_large(max_body_bytes)
-            chunks.append(chunk)
+        async with asyncio.timeout(settings.receive_timeout_seconds) as deadline:
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > max_body_bytes:
+                    raise _too_large(max_body_bytes)
+                chunks.append(chunk)
+                deadline.reschedule(asyncio.get_running_loop().time() + settings.receive_timeout_seconds)
+    except TimeoutError:
+        raise ApiError(
+            408,
+            f"nothing of the body came for {settings.receive_timeout_seconds:g} s",
+            code="request_timeout",
+            headers={"connection": "close"},
+        ) from None
     except ClientDisconnect:
         raise ApiError(499, "the client left before its request was complete", code="client_gone") from None
     return b"".join(chunks)

@@ -10,6 +10,9 @@ from typing import Any, Protocol
 OFF_LOOP_CHARACTERS = 16_384
 """Prompts longer than this are encoded in a worker thread, so that the event loop goes on writing tokens."""
 
+# What the template writes around a message, roughly: many empty messages are a long prompt too.
+_MESSAGE_CHARACTERS = 64
+
 
 @dataclass(frozen=True, slots=True)
 class EncodedPrompt:
@@ -97,6 +100,32 @@ class Codec(Protocol):
     def token_bytes(self, token_id: int) -> bytes:
         """Bytes one id stands for; a special token gives its spelling."""
         ...
+
+
+async def encode_chat_off_loop(
+    codec: Codec,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    template_kwargs: Mapping[str, Any],
+    add_generation_prompt: bool,
+    continue_final_message: bool,
+) -> EncodedPrompt:
+    """Render and encode a conversation, in a thread when it is long.
+
+    Raises:
+        ApiError: see `Codec.encode_chat`.
+    """
+
+    def encode() -> EncodedPrompt:
+        return codec.encode_chat(
+            messages,
+            template_kwargs=template_kwargs,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=continue_final_message,
+        )
+
+    size = sum(_MESSAGE_CHARACTERS + len(message["content"]) for message in messages)
+    return encode() if size < OFF_LOOP_CHARACTERS else await asyncio.to_thread(encode)
 
 
 async def encode_off_loop(

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from deepinfer.errors import EngineError, RequestAbortedError
+from deepinfer.errors import EngineError, RequestAbortedError, RequestError
 from deepinfer.outputs import EngineOutput, RequestStats, TokenLogprob
 from deepinfer.request import FinishReason
 from deepinfer_api.backends.base import GenerationBackend
@@ -78,6 +78,7 @@ class Choice:
         """Take one engine output.
 
         Raises:
+            RequestError: the engine refused the request.
             GenerationError: the engine gave up on this output.
             RequestAbortedError: something other than this generation ended it.
         """
@@ -85,6 +86,8 @@ class Choice:
         if reason is not None:
             self.has_engine_finished = True
             self.stats = output.stats
+            if output.is_refused:
+                raise RequestError(output.error_message or "the engine refused the request")
             if reason is FinishReason.ERROR:
                 raise GenerationError(output.error_message or "the engine could not continue this output")
             if reason is FinishReason.ABORT:

@@ -69,8 +69,8 @@ class RecipeCodec:
             )
         try:
             rendered = self._chat.render(
-                json.dumps(messages),
-                kwargs_json=json.dumps(template_kwargs) if template_kwargs else None,
+                _to_json(messages, "messages"),
+                kwargs_json=_to_json(template_kwargs, "chat_template_kwargs") if template_kwargs else None,
                 add_generation_prompt=add_generation_prompt,
                 continue_final_message=continue_final_message,
             )
@@ -104,6 +104,18 @@ class RecipeCodec:
             return b""
         data: bytes = self._tokenizer.token_bytes(token_id)
         return data
+
+
+def _to_json(value: Any, param: str) -> str:
+    """JSON for the template; a body may hold NaN and infinities in places that nothing else checks.
+
+    Raises:
+        ApiError: 400 that names the field.
+    """
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError:
+        raise invalid_request(f"{param} holds a number that is not finite", param) from None
 
 
 def make_codec(checkpoint: Checkpoint) -> RecipeCodec:

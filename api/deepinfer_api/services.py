@@ -10,6 +10,7 @@ from deepinfer_api.backends.base import BackendLoad, GenerationBackend
 from deepinfer_api.codec import Codec
 from deepinfer_api.errors import ApiError, unavailable
 from deepinfer_api.logs import ActivityLog
+from deepinfer_api.schemas.validation import show
 from deepinfer_api.settings import ServerSettings
 from deepinfer_api.streaming import RunningAnswers
 from deepinfer_api.telemetry import PrometheusExposition, ServerMetrics
@@ -111,7 +112,7 @@ class Services:
         if name is not None and name not in names:
             raise ApiError(
                 404,
-                f"the model {name!r} is not served here; this server has {', '.join(names)}",
+                f"the model {show(name)} is not served here; this server has {', '.join(names)}",
                 param="model",
                 code="model_not_found",
             )

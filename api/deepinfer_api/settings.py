@@ -25,6 +25,8 @@ class ServerSettings:
         max_concurrent_requests: HTTP generation requests in flight, running and waiting; more are answered with 429.
         max_queued_tokens: prompt tokens of requests that have no first token yet; more are answered with 429.
         keep_alive_seconds: a stream that was silent this long sends a comment.
+        max_outputs: outputs of one request, prompts times `n`.
+        receive_timeout_seconds: a client that sends nothing of its body for this long gets a 408.
         send_timeout_seconds: a client that takes nothing for this long counts as gone.
         request_timeout_seconds: bound on one request from admission to end; None is no bound.
         drain_timeout_seconds: how long running requests may go on after SIGTERM.
@@ -39,6 +41,8 @@ class ServerSettings:
     max_concurrent_requests: int = 1024
     max_queued_tokens: int = 4_000_000
     keep_alive_seconds: float = 15.0
+    max_outputs: int = 1024
+    receive_timeout_seconds: float = 60.0
     send_timeout_seconds: float = 60.0
     request_timeout_seconds: float | None = None
     drain_timeout_seconds: float = 30.0
@@ -49,7 +53,7 @@ class ServerSettings:
         if not all((*self.model_aliases, self.model_name is None or self.model_name)):
             raise ConfigError("a served model name must not be empty")
         for name in ("max_body_bytes", "max_concurrent_requests", "max_queued_tokens", "keep_alive_seconds",
-                     "send_timeout_seconds"):  # fmt: skip
+                     "max_outputs", "receive_timeout_seconds", "send_timeout_seconds"):  # fmt: skip
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} must be positive, but is {getattr(self, name)!r}")
         if self.request_timeout_seconds is not None and self.request_timeout_seconds <= 0:

@@ -251,7 +251,9 @@ class AsyncEngine:
             try:
                 self._core.add_request(item)
             except RequestError as error:
-                refusal = EngineOutput(item.request_id, [], FinishReason.ERROR, error_message=str(error))
+                refusal = EngineOutput(
+                    item.request_id, [], FinishReason.ERROR, error_message=str(error), is_refused=True
+                )
                 self._deliver(StepResult([refusal], None))
 
     def _deliver(self, result: StepResult) -> None:

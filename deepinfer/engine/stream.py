@@ -83,5 +83,6 @@ def merge_output_into(earlier: EngineOutput, later: EngineOutput) -> None:
     earlier.finish_reason = later.finish_reason
     earlier.stop_token_id = later.stop_token_id
     earlier.error_message = later.error_message
+    earlier.is_refused = later.is_refused
     earlier.num_cached_tokens = later.num_cached_tokens
     earlier.stats = later.stats

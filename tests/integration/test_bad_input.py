@@ -38,6 +38,25 @@ BAD = [
     (CHAT, chat(logit_bias={"x": 1}), 400, "logit_bias.x"),
     (CHAT, chat(logit_bias={"5": 101}), 400, "logit_bias"),
     (CHAT, chat(min_tokens=9, max_tokens=3), 400, "min_tokens"),
+    (CHAT, chat(max_completion_tokens=0), 400, "max_completion_tokens"),
+    (CHAT, chat(max_completion_tokens=10**30, max_tokens=1), 400, "max_completion_tokens"),
+    (COMPLETIONS, completion(max_completion_tokens=0), 400, "max_completion_tokens"),
+    (CHAT, chat(repetition_penalty=1e-300), 400, "repetition_penalty"),
+    (CHAT, chat(repetition_penalty=1e300), 400, "repetition_penalty"),
+    (CHAT, chat(stop_token_ids=list(range(1025))), 400, "stop_token_ids"),
+    (CHAT, chat(bad_words=["a"] * 129), 400, "bad_words"),
+    (CHAT, chat(bad_words=["a", "b" * 257]), 400, "bad_words[1]"),
+    (CHAT, chat(chat_template_kwargs={"messages": []}), 400, "chat_template_kwargs.messages"),
+    (
+        CHAT,
+        b'{"messages": [{"role": "user", "content": "x"}], "chat_template_kwargs": {"a": [NaN]}}',
+        400,
+        "chat_template_kwargs",
+    ),
+    (CHAT, b'{"messages": [{"role": "user", "content": "x", "weight": 1e400}]}', 400, "messages"),
+    (CHAT, chat(messages=[USER, {"role": "assistant", "content": " \n", "prefix": True}]), 400, "messages[1].content"),
+    (COMPLETIONS, completion(prompt=["a"] * 9, n=128), 400, "prompt"),
+    (CHAT, chat(model="m" * 100_000), 404, "model"),
     (CHAT, chat(model="gpt-17"), 404, "model"),
     (CHAT, chat(tools=[{"type": "function"}]), 400, "tools"),
     (CHAT, chat(response_format={"type": "json_schema"}), 400, "response_format"),
@@ -66,7 +85,7 @@ def check_error(answer, status, param):
     error = answer.json()["error"]
     assert {"message", "type", "param", "code"} <= set(error)
     assert error["param"] == param
-    assert error["message"]
+    assert 0 < len(error["message"]) < 400
     assert answer.headers["x-request-id"] == answer.headers["request-id"]
     return error
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 import uuid
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from deepinfer_api.codec import OFF_LOOP_CHARACTERS, EncodedPrompt
+from deepinfer_api.codec import EncodedPrompt, encode_chat_off_loop
 from deepinfer_api.dependencies import ServicesDependency
 from deepinfer_api.errors import unsupported
 from deepinfer_api.formats.chat import ChatFormat
@@ -69,16 +68,12 @@ async def _encode(body: ChatBody, model: Model, services: Services) -> EncodedPr
     messages = body.template_messages()
     continues = body.continues_final_message
     begin = time.perf_counter()
-
-    def encode() -> EncodedPrompt:
-        return model.codec.encode_chat(
-            messages,
-            template_kwargs=body.chat_template_kwargs or {},
-            add_generation_prompt=not continues and body.add_generation_prompt is not False,
-            continue_final_message=continues,
-        )
-
-    is_short = sum(len(message["content"]) for message in messages) < OFF_LOOP_CHARACTERS
-    prompt = encode() if is_short else await asyncio.to_thread(encode)
+    prompt = await encode_chat_off_loop(
+        model.codec,
+        messages,
+        template_kwargs=body.chat_template_kwargs or {},
+        add_generation_prompt=not continues and body.add_generation_prompt is not False,
+        continue_final_message=continues,
+    )
     services.metrics.codec_encode.observe(time.perf_counter() - begin)
     return prompt

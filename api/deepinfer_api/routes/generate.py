@@ -35,11 +35,13 @@ async def receive(request: Request, services: Services, kind: type[Body]) -> tup
     """Read and check the body.
 
     Raises:
-        ApiError: 400, 413, or 503 while no model is ready.
+        ApiError: 400, 408, 413, or 503 while no model is ready.
     """
-    arrival = Arrival(time.monotonic(), request.state.request_id, request.state.client_key)
     services.ready_model()
-    return arrival, parse_body(kind, await read_body(request, services.settings.max_body_bytes))
+    data = await read_body(request, services.settings)
+    # Time starts when the request is complete: a slow upload is no time in the queue.
+    arrival = Arrival(time.monotonic(), request.state.request_id, request.state.client_key)
+    return arrival, parse_body(kind, data)
 
 
 def start(
@@ -62,6 +64,12 @@ def start(
     """
     backend, codec = model.backend, model.codec
     num_choices = body.num_choices
+    if len(prompts) * num_choices > services.settings.max_outputs:
+        raise invalid_request(
+            f"{len(prompts)} prompt(s) with {num_choices} output(s) each are more than the "
+            f"{services.settings.max_outputs} outputs this server gives one request",
+            "n" if len(prompts) == 1 else prompt_param,
+        )
     for index, prompt in enumerate(prompts):
         param = prompt_param if len(prompts) == 1 else f"{prompt_param}[{index}]"
         if not len(prompt.token_ids):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from pydantic import Field
 
 from deepinfer_api.admission import read_body
-from deepinfer_api.codec import encode_off_loop
+from deepinfer_api.codec import OFF_LOOP_CHARACTERS, encode_chat_off_loop, encode_off_loop
 from deepinfer_api.dependencies import ServicesDependency
 from deepinfer_api.errors import invalid_request
 from deepinfer_api.schemas.chat import ChatMessage
@@ -41,14 +42,15 @@ class DetokenizeBody(RequestBody):
 @router.post("/tokenize", summary="Text or a conversation to ids")
 async def tokenize(request: Request, services: ServicesDependency) -> dict[str, Any]:
     """The ids a completion or chat request with the same content would use."""
-    body = parse_body(TokenizeBody, await read_body(request, services.settings.max_body_bytes))
+    body = parse_body(TokenizeBody, await read_body(request, services.settings))
     services.check_model_name(body.model)
     model = services.loaded_model()
     codec = model.codec
     if (body.prompt is None) == (body.messages is None):
         raise invalid_request("exactly one of prompt and messages is needed", "prompt")
     if body.messages is not None:
-        encoded = codec.encode_chat(
+        encoded = await encode_chat_off_loop(
+            codec,
             [message.to_template(index) for index, message in enumerate(body.messages)],
             template_kwargs=body.chat_template_kwargs or {},
             add_generation_prompt=body.add_generation_prompt is not False,
@@ -75,8 +77,13 @@ async def tokenize(request: Request, services: ServicesDependency) -> dict[str, 
 @router.post("/detokenize", summary="Ids to text")
 async def detokenize(request: Request, services: ServicesDependency) -> dict[str, Any]:
     """The text of the ids, special tokens spelled out."""
-    body = parse_body(DetokenizeBody, await read_body(request, services.settings.max_body_bytes))
+    body = parse_body(DetokenizeBody, await read_body(request, services.settings))
     services.check_model_name(body.model)
     codec = services.loaded_model().codec
     check_token_ids(body.tokens, codec.vocab_size, "tokens")
-    return {"prompt": codec.decode(body.tokens, skip_special_tokens=False)}
+
+    def decode() -> str:
+        return codec.decode(body.tokens, skip_special_tokens=False)
+
+    is_short = len(body.tokens) < OFF_LOOP_CHARACTERS
+    return {"prompt": decode() if is_short else await asyncio.to_thread(decode)}

@@ -14,6 +14,9 @@ WITHOUT_EFFECT = ("user", "metadata", "store", "service_tier", "reasoning_effort
                   "thinking", "prediction", "prompt_cache_key", "safety_identifier")  # fmt: skip
 """Declared fields that are accepted and change nothing with this model."""
 
+RESERVED_TEMPLATE_ARGUMENTS = frozenset({"messages", "tools"})
+"""Template arguments that come from fields of their own."""
+
 NOT_SERVED_ROLES = {
     "tool": "tool results are not served yet",
     "function": "the role function is not served; it was replaced by tool",
@@ -60,7 +63,6 @@ class ChatBody(SamplingBody):
     """POST /v1/chat/completions."""
 
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
-    max_completion_tokens: int | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
     response_format: Any = None
@@ -102,6 +104,9 @@ class ChatBody(SamplingBody):
         for field_name in ("audio", "web_search_options"):
             if getattr(self, field_name) is not None:
                 raise unsupported(field_name, f"{field_name} is not served; leave it out")
+        for name in RESERVED_TEMPLATE_ARGUMENTS & (self.chat_template_kwargs or {}).keys():
+            path = f"chat_template_kwargs.{name}"
+            raise invalid_request(f"{path} is reserved; send {name} as its own field", path)
         if self.top_logprobs is not None and not self.logprobs:
             raise invalid_request("top_logprobs needs logprobs to be true", "top_logprobs")
         if self.continue_final_message and self.add_generation_prompt:
@@ -120,23 +125,30 @@ class ChatBody(SamplingBody):
         Raises:
             ApiError: 400 that names the message at fault.
         """
-        last = len(self.messages) - 1
-        for index, message in enumerate(self.messages):
+        messages = self.messages
+        last = len(messages) - 1
+        path = f"messages[{last}]"
+        for index, message in enumerate(messages):
             if message.prefix and (index != last or message.role != "assistant"):
-                path = f"messages[{index}].prefix"
-                raise invalid_request(f"{path} may be true only on a last message of the assistant", path)
-        if self.continue_final_message and self.messages[-1].role != "assistant":
+                where = f"messages[{index}].prefix"
+                raise invalid_request(f"{where} may be true only on a last message of the assistant", where)
+        if self.continue_final_message and messages[last].role != "assistant":
             raise invalid_request(
                 f"continue_final_message needs a last message of the assistant, but messages[{last}].role is "
-                f"{self.messages[-1].role}",
+                f"{messages[last].role}",
                 f"messages[{last}].role",
             )
-        return [message.to_template(index) for index, message in enumerate(self.messages)]
+        if self.continues_final_message and not content_text(messages[last].content, f"{path}.content").strip():
+            raise invalid_request(
+                f"{path}.content has no text to continue; leave the message out to start a new answer",
+                f"{path}.content",
+            )
+        return [message.to_template(index) for index, message in enumerate(messages)]
 
     @property
     def max_output_tokens(self) -> int | None:
         """The newer name wins; None is what the context leaves."""
-        return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+        return self.given_max_tokens
 
     @property
     def num_logprobs(self) -> int | None:

@@ -29,7 +29,6 @@ class CompletionBody(SamplingBody):
     logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
     suffix: Any = None
     best_of: int | None = None
-    max_completion_tokens: int | None = None
     response_format: Any = None
     add_special_tokens: bool | None = None
     split_special_tokens: bool | None = None
@@ -45,12 +44,13 @@ class CompletionBody(SamplingBody):
         if self.response_format is not None and self.response_format != {"type": "text"}:
             raise unsupported("response_format", 'response_format other than {"type": "text"} is not served yet')
         if self.max_output_tokens == 0 and not self.echo:
-            raise invalid_request("max_tokens must be >= 1 unless echo is true, but is 0", "max_tokens")
+            name = self.max_tokens_name
+            raise invalid_request(f"{name} must be >= 1 unless echo is true, but is 0", name)
 
     @property
     def max_output_tokens(self) -> int:
         """Bound on output tokens; the newer name wins."""
-        given = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+        given = self.given_max_tokens
         return DEFAULT_MAX_TOKENS if given is None else given
 
     def prompts(self) -> list[str | list[int]]:
@@ -89,6 +89,8 @@ class CompletionBody(SamplingBody):
 
 
 def _token_ids(values: list[Any], path: str) -> list[int]:
+    if set(map(type, values)) == {int}:
+        return values
     for index, value in enumerate(values):
         if not isinstance(value, int) or isinstance(value, bool):
             raise invalid_request(f"{path}[{index}] must be a token id, but is {show(value)}", f"{path}[{index}]")

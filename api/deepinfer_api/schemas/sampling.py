@@ -17,6 +17,12 @@ MAX_STOP_STRINGS = 16
 MAX_TOP_LOGPROBS = 20
 MAX_CHOICES = 128
 MAX_METADATA_PAIRS = 16
+MAX_BAD_WORDS = 128
+MAX_BAD_WORD_CHARACTERS = 256
+MAX_STOP_TOKEN_IDS = 1024
+
+
+BadWord = Annotated[str, Field(min_length=1, max_length=MAX_BAD_WORD_CHARACTERS)]
 
 
 class StreamOptions(RequestBody):
@@ -34,6 +40,7 @@ class SamplingBody(RequestBody):
     stream_options: StreamOptions | None = None
     n: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
     max_tokens: int | None = None
+    max_completion_tokens: int | None = None
     stop: Any = None
     seed: int | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
@@ -46,8 +53,8 @@ class SamplingBody(RequestBody):
     repetition_penalty: float | None = None
     ignore_eos: bool | None = None
     min_tokens: int | None = None
-    stop_token_ids: list[int] | None = None
-    bad_words: list[str] | None = None
+    stop_token_ids: Annotated[list[int], Field(max_length=MAX_STOP_TOKEN_IDS)] | None = None
+    bad_words: Annotated[list[BadWord], Field(max_length=MAX_BAD_WORDS)] | None = None
     include_stop_str_in_output: bool | None = None
     skip_special_tokens: bool | None = None
     priority: int | None = None
@@ -75,6 +82,16 @@ class SamplingBody(RequestBody):
                         f"metadata keys have at most 64 and values at most 512 characters; {show(key)} does not fit",
                         f"metadata.{key[:64]}",
                     )
+
+    @property
+    def given_max_tokens(self) -> int | None:
+        """Bound on output tokens as sent; the newer name wins."""
+        return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+
+    @property
+    def max_tokens_name(self) -> str:
+        """Which of the two names the bound came under."""
+        return "max_tokens" if self.max_completion_tokens is None else "max_completion_tokens"
 
     @property
     def num_choices(self) -> int:
@@ -152,7 +169,11 @@ class SamplingBody(RequestBody):
                 bad_words_token_ids=self._bad_words(codec),
             )
         except InvalidSamplingParamsError as error:
-            raise invalid_request(str(error), error.param) from error
+            message, param = str(error), error.param
+            if param == "max_tokens":
+                param = self.max_tokens_name
+                message = message.replace("max_tokens", param, 1)
+            raise invalid_request(message, param) from error
 
     def _logit_bias(self, vocab_size: int) -> dict[int, float]:
         bias: dict[int, float] = {}
@@ -167,9 +188,7 @@ class SamplingBody(RequestBody):
 
     def _bad_words(self, codec: Codec) -> tuple[tuple[int, ...], ...]:
         words: set[tuple[int, ...]] = set()
-        for index, word in enumerate(self.bad_words or ()):
-            if not word:
-                raise invalid_request(f"bad_words[{index}] must not be empty", f"bad_words[{index}]")
+        for word in self.bad_words or ():
             # A word may stand at the start of the text or after a space; byte-level vocabularies spell these apart.
             for spelling in (word, " " + word.lstrip()):
                 words.add(tuple(codec.encode_prompt(spelling, with_start_token=False, with_special_tokens=False)))
@@ -183,6 +202,9 @@ def seed_of_choice(seed: int, index: int) -> int:
 
 def check_token_ids(token_ids: Sequence[int], vocab_size: int, path: str) -> None:
     """Raise ApiError (400) for an id outside the vocabulary."""
+    # Looking for the one at fault is slow for a million ids, which is for a client to pay and not for the others.
+    if not token_ids or (min(token_ids) >= 0 and max(token_ids) < vocab_size):
+        return
     for index, token_id in enumerate(token_ids):
         if not 0 <= token_id < vocab_size:
             raise invalid_request(

@@ -1,8 +1,11 @@
 """Keys, limits in flight, and the numbers told to clients."""
 
-import pytest
+import asyncio
 
-from deepinfer_api.admission import Admission, check_key
+import pytest
+from starlette.requests import Request
+
+from deepinfer_api.admission import Admission, check_key, read_body
 from deepinfer_api.errors import ApiError
 from deepinfer_api.settings import ServerSettings
 from deepinfer_api.telemetry import ServerMetrics
@@ -103,3 +106,29 @@ def test_a_repeated_id_gets_a_name_of_its_own():
     second.close(1.0)
     first.close(1.0)
     assert gate.enter("same", 1).request_id == "same"
+
+
+@pytest.mark.parametrize("pieces", [[], [b"{"], [b"{", b'"a"']])
+def test_a_body_that_stops_coming_is_408(pieces):
+    waiting = list(pieces)
+
+    async def receive():
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(0), "more_body": True}
+        await asyncio.Event().wait()
+
+    request = Request({"type": "http", "method": "POST", "headers": []}, receive)
+    with pytest.raises(ApiError, match="nothing of the body came") as caught:
+        asyncio.run(read_body(request, ServerSettings(receive_timeout_seconds=0.01)))
+    assert (caught.value.status, caught.value.headers["connection"]) == (408, "close")
+
+
+def test_a_slow_body_is_read_as_long_as_it_comes():
+    waiting = [b"{", b" ", b"}"]
+
+    async def receive():
+        await asyncio.sleep(0.05)
+        return {"type": "http.request", "body": waiting.pop(0), "more_body": bool(waiting)}
+
+    request = Request({"type": "http", "method": "POST", "headers": []}, receive)
+    assert asyncio.run(read_body(request, ServerSettings(receive_timeout_seconds=30.0))) == b"{ }"

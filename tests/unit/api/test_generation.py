@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from deepinfer.errors import RequestAbortedError
+from deepinfer.errors import RequestAbortedError, RequestError
 from deepinfer.outputs import EngineOutput, TokenLogprob
 from deepinfer.request import FinishReason
 from deepinfer_api.backends.base import BackendLoad
@@ -167,6 +167,12 @@ def test_an_engine_error_of_one_output_ends_all():
     with pytest.raises(GenerationError, match="not finite"):
         collect(generation)
     assert generation.backend.aborted == ["r0"]
+
+
+def test_what_the_engine_refuses_is_the_request_s_fault():
+    refused = choice([output([], FinishReason.ERROR, error_message="it can never fit", is_refused=True)])
+    with pytest.raises(RequestError, match="never fit"):
+        collect(make([refused]))
 
 
 @pytest.mark.parametrize(

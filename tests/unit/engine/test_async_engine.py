@@ -1,4 +1,5 @@
 import asyncio
+import dataclasses
 import threading
 import time
 
@@ -89,6 +90,23 @@ def test_bad_requests_raise_at_the_call_and_harm_nobody(make_core):
 
     with AsyncEngine(core) as engine:
         asyncio.run(main(engine))
+
+
+def test_what_the_scheduler_refuses_ends_that_request_alone(make_core):
+    core = make_core(num_blocks=4, block_size=16)
+    core.rules = dataclasses.replace(core.rules, max_model_len=1000)  # more than the blocks hold
+
+    async def run():
+        with AsyncEngine(core) as engine:
+            good = engine.add_request("good", [1], GREEDY)
+            bad = engine.add_request("bad", [1], LONG)
+            _, last = await collect(bad)
+            assert (last.finish_reason, last.is_refused) == (FinishReason.ERROR, True)
+            assert "KV blocks" in last.error_message
+            assert len((await collect(good))[0]) == 20
+            assert len((await collect(engine.add_request("bad", [1], GREEDY)))[0]) == 20
+
+    asyncio.run(run())
 
 
 def test_a_full_queue_says_when_to_come_back(make_core):
