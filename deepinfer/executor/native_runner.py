@@ -134,7 +134,7 @@ class NativeRunner:
             block_ids=batch.block_ids,
             logit_rows=wanted,
             block_copies=plan.block_copies,
-            logits=logits.reshape(-1),
+            logits=logits.reshape(-1).data,
         )
         output = ModelRunnerOutput()
         row = 0

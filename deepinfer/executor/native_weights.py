@@ -80,7 +80,7 @@ def load_native_weights(
         total = sum(tensor.data.nbytes for tensor in tensors.values())
         done = 0
         for name, tensor in tensors.items():
-            builder.insert(name, tensor.storage, tensor.shape, tensor.data, tensor.num_interleaved_heads)
+            builder.insert(name, tensor.storage, tensor.shape, tensor.data.data, tensor.num_interleaved_heads)
             done += tensor.data.nbytes
             if progress is not None:
                 progress(done, total)
