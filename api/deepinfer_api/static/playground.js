@@ -3,7 +3,7 @@ import { readEvents } from "/static/sse.js";
 
 const element = (id) => document.getElementById(id);
 const chat = element("chat"), input = element("input"), send = element("send"), key = element("key");
-const messages = [];
+let messages = [];
 let running = null; // AbortController of the answer in progress
 
 key.value = sessionStorage.getItem("key") ?? "";
@@ -75,6 +75,7 @@ function requestBody() {
 async function answer() {
   running = new AbortController();
   send.textContent = "Stop";
+  const conversation = messages; // what is stopped by "New chat" must not end up in the new one
   const box = add("assistant busy", ""), text = box.firstChild, begin = performance.now();
   let timings = null;
   try {
@@ -93,7 +94,8 @@ async function answer() {
     if (error.name !== "AbortError") add("error", error.message);
   } finally {
     box.classList.remove("busy");
-    if (text.data) messages.push({ role: "assistant", content: text.data });
+    if (text.data) conversation.push({ role: "assistant", content: text.data });
+    else box.remove();
     if (timings) box.append(figures(timings, (performance.now() - begin) / 1000));
     running = null;
     send.textContent = "Send";
@@ -127,7 +129,7 @@ element("toggle").addEventListener("click", () => openSettings(element("settings
 element("settings").addEventListener("submit", (event) => event.preventDefault());
 element("clear").addEventListener("click", () => {
   running?.abort();
-  messages.length = 0;
+  messages = [];
   chat.replaceChildren();
   input.focus();
 });
