@@ -98,9 +98,11 @@ impl PieceBuffer {
         });
     }
 
-    /// Text between two positions that are not settled yet.
+    /// Text between two positions that are not settled yet; empty inside a code point.
     pub(crate) fn text(&self, range: Range<usize>) -> &str {
-        &self.text[range.start - self.base..range.end - self.base]
+        self.text
+            .get(range.start - self.base..range.end - self.base)
+            .unwrap_or_default()
     }
 
     /// Bytes from `position` to the end of the piece that holds it, and their trust.
@@ -150,7 +152,8 @@ impl PieceBuffer {
                 return;
             };
             let end = front.end.min(position);
-            let text = self.text[self.settled - self.base..end - self.base].to_owned();
+            let range = self.settled - self.base..end - self.base;
+            let text = self.text.get(range).unwrap_or_default().to_owned();
             let part = front.show(self.settled, end, text, self.keeps_logprobs_together);
             self.settled = end;
             if front.end == end {

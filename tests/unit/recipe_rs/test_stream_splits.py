@@ -95,6 +95,7 @@ def test_other_formats_are_read_alike_however_they_are_cut(name: str, data: st.D
         ("llama3", '<|python_tag|>{"name": "f", "parameters": {}}', [("f", "{}")], ""),
         ("mistral", '[TOOL_CALLS][{"name": "f", "arguments": {}}, {"name": "g"}]', [("f", "{}"), ("g", "{}")], ""),
         ("mistral", 'x[TOOL_CALLS]f[ARGS]{"a": 1}', [("f", '{"a": 1}')], "x"),
+        ("mistral", "[TOOL_CALLS]é a\n", [], "é a\n"),
     ],
 )
 def test_other_formats_give_calls(name: str, text: str, calls: list[tuple[str, str]], content: str) -> None:

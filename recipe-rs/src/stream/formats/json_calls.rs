@@ -119,8 +119,8 @@ impl JsonCallGrammar {
     }
 
     fn name(&mut self, input: &mut Input<'_>, byte: u8) -> Option<Step> {
-        let text = input.buffer.text(self.opened_at..*input.scan);
         if byte == b'{' {
+            let text = input.buffer.text(self.opened_at..*input.scan);
             let name = text.split('[').next().unwrap_or_default().trim();
             if name.is_empty() {
                 return Some(self.leave(input));
@@ -130,7 +130,7 @@ impl JsonCallGrammar {
             input.call(&name);
             self.has_calls = true;
             self.state = State::Arguments(JsonScanner::default());
-        } else if byte == b'\n' || text.len() > MAX_NAME {
+        } else if byte == b'\n' || *input.scan - self.opened_at > MAX_NAME {
             return Some(self.leave(input));
         } else {
             *input.scan += 1;
