@@ -176,7 +176,9 @@ impl Parameter {
                 let closes_itself = name == NameState::Slash(quote);
                 self.end_name(input, quote, true);
                 if closes_itself {
-                    self.send_name(input);
+                    if self.is_wrapper {
+                        self.send_name(input);
+                    }
                     input.arguments(ArgumentFragment::Json(quoted("")));
                     self.state = State::BeforeName;
                 }

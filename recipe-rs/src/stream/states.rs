@@ -277,11 +277,19 @@ impl Parser {
                 return;
             }
         }
-        let first = run.first().copied();
-        if self.may_begin_bare(first) {
+        let num_blanks = run
+            .iter()
+            .take_while(|byte| byte.is_ascii_whitespace())
+            .count();
+        let first = run.get(num_blanks).copied();
+        if num_blanks == 0 && self.may_begin_bare(first) {
             return;
         }
-        let (run, trust) = self.buffer.run_at(self.scan);
+        let (mut run, trust) = self.buffer.run_at(self.scan);
+        if self.parses_bare_calls && num_blanks > 0 {
+            // The blanks by themselves: what follows them may be a call.
+            run = &run[..num_blanks];
+        }
         let hit = self.sets[self.visible as usize].scan(run, trust);
         match hit {
             Some(hit) => {
@@ -296,8 +304,7 @@ impl Parser {
     fn may_begin_bare(&mut self, first: Option<u8>) -> bool {
         let is_candidate =
             self.parses_bare_calls && self.visible == Visible::Content && first == Some(b'{');
-        self.parses_bare_calls &= self.visible == Visible::Reasoning
-            || first.is_some_and(|byte| byte.is_ascii_whitespace());
+        self.parses_bare_calls &= self.visible == Visible::Reasoning;
         let position = self.scan;
         let calls = self.format.calls.as_mut().filter(|_| is_candidate);
         if !calls.is_some_and(|calls| calls.start_bare(position)) {
