@@ -33,7 +33,7 @@ class LLM:
     """A model to call from a program.
 
     Args:
-        model: GGUF file, Hugging Face directory or id.
+        model: GGUF file, Hugging Face directory or id; without it the default model, fetched once if need be.
         tokenizer, trust_remote_code, expert_parallel_size, revision, tokenizer_revision, gpu_memory_utilization:
             accepted for compatibility; values other than the defaults are refused.
         seed: requests without a seed of their own get one derived from it and their number, so that a program
@@ -48,7 +48,7 @@ class LLM:
 
     def __init__(
         self,
-        model: str | Path,
+        model: str | Path | None = None,
         tokenizer: str | Path | None = None,
         trust_remote_code: bool = False,
         expert_parallel_size: int = 1,
@@ -81,10 +81,11 @@ class LLM:
                 raise ConfigError(f"{name}={value!r} is not supported; leave it at {only[0]!r}")
         from deepinfer.engine.build import build_engine
         from deepinfer.engine.text import TextCodec
+        from deepinfer.loader.default_model import find_or_fetch_default_model
         from deepinfer.loader.open import resolve_model
 
         config = EngineConfig(
-            model=resolve_model(str(model)),
+            model=find_or_fetch_default_model() if model is None else resolve_model(str(model)),
             dtype=dtype,
             device=device,
             cpu_backend=cpu_backend,
