@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 import time
 from array import array
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from deepinfer.engine.text import TextCodec
 
 __all__ = ["LLM", "RequestOutput"]
+
+logger = logging.getLogger(__name__)
 
 Conversation = Sequence[Mapping[str, Any]]
 
@@ -85,7 +88,7 @@ class LLM:
         from deepinfer.loader.open import resolve_model
 
         config = EngineConfig(
-            model=find_or_fetch_default_model() if model is None else resolve_model(str(model)),
+            model=find_or_fetch_default_model(report=logger.info) if model is None else resolve_model(str(model)),
             dtype=dtype,
             device=device,
             cpu_backend=cpu_backend,
