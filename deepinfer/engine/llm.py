@@ -88,7 +88,7 @@ class LLM:
         from deepinfer.loader.open import resolve_model
 
         config = EngineConfig(
-            model=find_or_fetch_default_model(report=logger.info) if model is None else resolve_model(str(model)),
+            model=find_or_fetch_default_model(report=logger.warning) if model is None else resolve_model(str(model)),
             dtype=dtype,
             device=device,
             cpu_backend=cpu_backend,
