@@ -10,6 +10,7 @@ pub mod json;
 #[cfg(feature = "python")]
 mod python;
 mod render;
+mod request;
 mod response;
 mod special_tokens;
 mod stream;
@@ -26,6 +27,11 @@ pub use error::{Error, Result};
 pub use render::{
     ChatTemplateEncoding, ChatTemplateInput, DeepseekV4Renderer, DeepseekV41Renderer,
     RenderedPrompt,
+};
+pub use request::{
+    ChatCompletionRequest, ConversationRequest, ConversionOptions, GenericModel, InferenceOptions,
+    MessagesRequest, ModelVersion, OutputConstraint, ReasoningContentBehavior, ResponsesRequest,
+    ResponsesSettings, WebSearchBehavior, anthropic_error_body, openai_error_body,
 };
 pub use response::{
     CallIds, ChatCompletionChunk, ChatCompletionChunkGenerator, ChatCompletionResponse,

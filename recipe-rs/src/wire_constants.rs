@@ -21,6 +21,11 @@ pub(crate) struct WireConstants {
     pub(crate) v41_json_object_schema: String,
     pub(crate) tool_result_open: String,
     pub(crate) tool_result_close: String,
+    pub(crate) apply_patch_schema: String,
+    pub(crate) unsupported_document: String,
+    pub(crate) unsupported_document_type_head: String,
+    pub(crate) unsupported_document_type_tail: String,
+    pub(crate) unsupported_image: String,
 }
 
 /// The constants; the file is part of the binary and a test parses it.

@@ -6,6 +6,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::Error;
+use crate::request::{ERROR_CODE, anthropic_error_body, openai_error_body};
 
 /// The exception classes of the module.
 struct Exceptions {
@@ -61,7 +62,7 @@ impl Exceptions {
                 "ConversionError",
                 "A request body is invalid or asks for something unsupported.",
                 &value_error,
-                &["status_code", "body", "param", "code", "message"],
+                &["status_code", "body", "anthropic_body", "param", "code", "message"],
             )?,
             base,
         })
@@ -121,6 +122,9 @@ fn to_exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             value.setattr("message", message)?;
             value.setattr("param", param)?;
             value.setattr("status_code", status_code)?;
+            value.setattr("code", ERROR_CODE)?;
+            value.setattr("body", openai_error_body(error))?;
+            value.setattr("anthropic_body", anthropic_error_body(error))?;
             value
         }
     };

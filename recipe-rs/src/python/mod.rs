@@ -5,6 +5,8 @@ mod conversation;
 mod error;
 mod image_source;
 mod render;
+mod request;
+mod request_options;
 mod response;
 mod special_tokens;
 mod stream;
@@ -27,5 +29,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     conversation::register(module)?;
     render::register(module)?;
     stream::register(module)?;
-    response::register(module)
+    response::register(module)?;
+    request_options::register(module)?;
+    request::register(module)
 }
