@@ -26,6 +26,8 @@ pub(crate) struct WireConstants {
     pub(crate) unsupported_document_type_head: String,
     pub(crate) unsupported_document_type_tail: String,
     pub(crate) unsupported_image: String,
+    pub(crate) system_reminder_open: String,
+    pub(crate) system_reminder_close: String,
 }
 
 /// The constants; the file is part of the binary and a test parses it.

@@ -3,7 +3,7 @@
 use crate::conversation::{Message, SystemMessage, ToolDefinition};
 use crate::error::Result;
 use crate::json::Value;
-use crate::request::content::{ImagePolicy, PART_SEPARATOR};
+use crate::request::content::PART_SEPARATOR;
 use crate::request::limits::{self, check_stops, read_stops};
 use crate::request::messages_content::{self, InputMessage};
 use crate::request::options::{ConversionOptions, ServedModel, WebSearchBehavior};
@@ -140,7 +140,7 @@ impl MessagesRequest {
             ));
         }
         check_stops("stop_sequences", &self.stops)?;
-        let (requested, has_dropped_tool) = client_tools(self.tools, options)?;
+        let (requested, dropped) = client_tools(self.tools, options)?;
         let has_tools = !requested.is_empty();
         let choice = match self.choice {
             MessagesChoice::Auto => RequestedChoice::Auto,
@@ -148,12 +148,14 @@ impl MessagesRequest {
             MessagesChoice::Any if compat => RequestedChoice::Auto,
             MessagesChoice::Any => RequestedChoice::Required,
             MessagesChoice::Named(name)
-                if has_dropped_tool && !requested.iter().any(|tool| tool.name == name) =>
+                if dropped.contains(&name) && !requested.iter().any(|tool| tool.name == name) =>
             {
                 RequestedChoice::Auto
             }
             MessagesChoice::Named(name) => RequestedChoice::Named(name),
         };
+        let mut declared = tools::unchecked(&requested);
+        settle_deferred(&mut declared, model)?;
         let mut definitions = tools::definitions(requested, &choice, compat)?;
         settle_deferred(&mut definitions, model)?;
         let mut messages = Vec::new();
@@ -168,9 +170,13 @@ impl MessagesRequest {
         }
         let context = messages_content::Context {
             options,
-            tools: &definitions,
-            images: ImagePolicy::of(model),
-            number_style: model.number_style(),
+            tools: if choice == RequestedChoice::None {
+                &declared
+            } else {
+                &definitions
+            },
+            model,
+            brings_tools: model.loads_tools_later() && choice != RequestedChoice::None,
         };
         messages_content::convert(self.messages, &context, &mut messages, &mut origins)?;
         let format = match self.output_format {
@@ -241,19 +247,21 @@ fn read_tool(tool: &Field<'_, '_>) -> Result<MessagesTool> {
     })
 }
 
-/// The client tools, and whether web search tools were left out.
+/// The client tools, and the names of web search tools that are left out.
 fn client_tools(
     declared: Vec<MessagesTool>,
     options: &ConversionOptions,
-) -> Result<(Vec<RequestedTool>, bool)> {
+) -> Result<(Vec<RequestedTool>, Vec<String>)> {
     let mut client = Vec::with_capacity(declared.len());
-    let mut has_dropped_tool = false;
+    let mut dropped = Vec::new();
     let drops_search = options.messages_web_search == WebSearchBehavior::Drop;
     for (index, tool) in declared.into_iter().enumerate() {
         match tool.kind.as_deref() {
             None => client.push(tool.requested),
             Some("custom") if !options.compat => client.push(tool.requested),
-            Some(kind) if drops_search && kind.starts_with("web_search") => has_dropped_tool = true,
+            Some(kind) if drops_search && kind.starts_with("web_search") => {
+                dropped.push(tool.requested.name);
+            }
             Some(kind) => {
                 let path = format!("tools[{index}]");
                 return Err(refusal(
@@ -263,7 +271,7 @@ fn client_tools(
             }
         }
     }
-    Ok((client, has_dropped_tool))
+    Ok((client, dropped))
 }
 
 /// Loads all tools at once where the model knows no other way, and refuses to defer all.

@@ -109,7 +109,10 @@ fn read_block(block: &Field<'_, '_>) -> Result<Block> {
         BlockType::Text => Block::Text(text("text")?),
         BlockType::Image => Block::Image(read_image(block)?),
         BlockType::Document => read_document(block)?,
-        BlockType::Thinking => Block::Thinking(text("thinking")?),
+        BlockType::Thinking => {
+            block.optional_string("signature")?;
+            Block::Thinking(text("thinking")?)
+        }
         BlockType::ServerToolUse => Block::ServerToolUse,
         BlockType::WebSearchResult => Block::WebSearchResult,
         BlockType::ToolUse => Block::ToolUse {
@@ -157,11 +160,7 @@ fn read_image(block: &Field<'_, '_>) -> Result<ImageReference> {
 
 fn read_document(block: &Field<'_, '_>) -> Result<Block> {
     let source = block.required("source")?;
-    let media_type = source
-        .value
-        .get("media_type")
-        .and_then(Value::as_str)
-        .unwrap_or("unknown");
+    let media_type = source.optional_string("media_type")?.unwrap_or("unknown");
     let head = &WIRE.unsupported_document_type_head;
     let tail = &WIRE.unsupported_document_type_tail;
     let kind = source.value.get("type").and_then(Value::as_str);

@@ -1,5 +1,7 @@
 //! Messages and content blocks of the Messages protocol.
 
+use std::collections::HashSet;
+
 use crate::conversation::{
     AssistantMessage, Content, ImageData, ImageDetail, ImageSource, Message, SystemMessage,
     ToolCall, ToolDefinition, ToolMessage,
@@ -8,9 +10,10 @@ use crate::error::Result;
 use crate::json::{self, NumberStyle};
 use crate::request::content::{self, ImagePolicy, PART_SEPARATOR, Part, Place};
 use crate::request::messages_blocks::{self, Block, ImageReference, ResultPart};
-use crate::request::options::{ConversionOptions, WebSearchBehavior};
+use crate::request::options::{ConversionOptions, ModelVersion, ServedModel, WebSearchBehavior};
 use crate::request::reader::{Field, refusal};
 use crate::special_tokens::SpecialToken;
+use crate::wire_constants::WIRE;
 
 /// What stands before the result of a call that failed; only with compat off.
 const ERROR_MARK: &str = "Error: ";
@@ -39,8 +42,9 @@ const ROLES: [(&str, Role); 3] = [
 pub(super) struct Context<'a> {
     pub(super) options: &'a ConversionOptions,
     pub(super) tools: &'a [ToolDefinition],
-    pub(super) images: ImagePolicy,
-    pub(super) number_style: NumberStyle,
+    pub(super) model: ServedModel,
+    /// Whether messages may bring tools.
+    pub(super) brings_tools: bool,
 }
 
 /// Reads the list of messages.
@@ -71,11 +75,14 @@ pub(super) fn convert(
                 index,
                 context,
             )?)),
-            Role::System => messages.push(Message::System(convert_system(
-                message.blocks,
-                index,
-                context,
-            )?)),
+            Role::System => {
+                let system = convert_system(message.blocks, index, context)?;
+                if context.model.version == ModelVersion::DeepseekV4Pro {
+                    messages.extend(reminder(&system.content));
+                } else {
+                    messages.push(Message::System(system));
+                }
+            }
         }
         origins.resize(messages.len(), index);
     }
@@ -84,7 +91,7 @@ pub(super) fn convert(
 
 /// Refuses blocks in messages of the wrong role, and calls and results that do not match.
 fn check_order(input: &[InputMessage]) -> Result<()> {
-    let mut calls: Vec<&str> = Vec::new();
+    let mut calls: HashSet<&str> = HashSet::new();
     for (index, message) in input.iter().enumerate() {
         let path = format!("messages.{index}");
         if message.blocks.is_empty() {
@@ -104,14 +111,13 @@ fn check_order(input: &[InputMessage]) -> Result<()> {
         for (position, block) in message.blocks.iter().enumerate() {
             match block {
                 Block::ToolUse { id, .. } => {
-                    if calls.contains(&id.as_str()) {
+                    if !calls.insert(id) {
                         let path = format!("{path}.content.{position}");
                         return Err(refusal(
                             &path,
                             format!("{path}: tool_use id {id:?} occurs twice; ids must differ"),
                         ));
                     }
-                    calls.push(id);
                 }
                 _ if !calls.is_empty() => {
                     return Err(unanswered(&format!("{path}.{position}"), &calls));
@@ -149,8 +155,8 @@ fn check_role(block: &Block, role: Role, path: &str) -> Result<()> {
 }
 
 /// Refuses results that answer no call of the message before, or one that is answered already.
-fn check_results(blocks: &[Block], calls: &[&str], path: &str) -> Result<()> {
-    let mut answered: Vec<&str> = Vec::new();
+fn check_results(blocks: &[Block], calls: &HashSet<&str>, path: &str) -> Result<()> {
+    let mut answered = HashSet::new();
     for (position, block) in blocks.iter().enumerate() {
         let Block::ToolResult { id, .. } = block else {
             continue;
@@ -162,18 +168,17 @@ fn check_results(blocks: &[Block], calls: &[&str], path: &str) -> Result<()> {
                 format!("{path}: tool_use_id {id:?} names no tool_use of the message before"),
             ));
         }
-        if answered.contains(&id.as_str()) {
+        if !answered.insert(id) {
             return Err(refusal(
                 &path,
                 format!("{path}: tool_use {id:?} has two results; send one"),
             ));
         }
-        answered.push(id);
     }
     Ok(())
 }
 
-fn check_next(next: Option<&InputMessage>, index: usize, calls: &[&str]) -> Result<()> {
+fn check_next(next: Option<&InputMessage>, index: usize, calls: &HashSet<&str>) -> Result<()> {
     let Some(next) = next else {
         return Err(unanswered(&format!("messages.{index}"), calls));
     };
@@ -181,7 +186,7 @@ fn check_next(next: Option<&InputMessage>, index: usize, calls: &[&str]) -> Resu
         Block::ToolResult { id, .. } => Some(id.as_str()),
         _ => None,
     });
-    let answered: Vec<&str> = leading.collect();
+    let answered: HashSet<&str> = leading.collect();
     let missing: Vec<&str> = calls
         .iter()
         .copied()
@@ -193,7 +198,7 @@ fn check_next(next: Option<&InputMessage>, index: usize, calls: &[&str]) -> Resu
     Err(unanswered(&format!("messages.{}", index + 1), &missing))
 }
 
-fn unanswered(path: &str, ids: &[&str]) -> crate::error::Error {
+fn unanswered(path: &str, ids: impl std::fmt::Debug) -> crate::error::Error {
     refusal(
         path,
         format!(
@@ -227,12 +232,6 @@ fn convert_user(
             other => others.push((position, other)),
         }
     }
-    if !brought.is_empty() {
-        messages.push(Message::System(SystemMessage {
-            content: Content::default(),
-            tools: Some(brought),
-        }));
-    }
     for (position, block) in others {
         let said = format!("messages.{index}.content[{position}]");
         if let Some(part) = visible_part(block, &said, context)? {
@@ -241,6 +240,12 @@ fn convert_user(
                 image_token(context),
             )));
         }
+    }
+    if !brought.is_empty() && context.brings_tools {
+        messages.push(Message::System(SystemMessage {
+            content: Content::default(),
+            tools: Some(brought),
+        }));
     }
     Ok(())
 }
@@ -326,7 +331,7 @@ fn convert_assistant(
     index: usize,
     context: &Context<'_>,
 ) -> Result<AssistantMessage> {
-    let mut texts = Vec::new();
+    let mut content = String::new();
     let mut reasoning: Vec<String> = Vec::new();
     let mut calls = Vec::new();
     let mut has_hidden_reasoning = false;
@@ -335,7 +340,7 @@ fn convert_assistant(
         match block {
             Block::Thinking(text) => reasoning.push(text),
             Block::ToolUse { id, name, input } => {
-                let arguments = json::spaced(&input, context.number_style);
+                let arguments = json::spaced(&input, NumberStyle::Shortest);
                 calls.push(ToolCall {
                     id,
                     name,
@@ -357,14 +362,17 @@ fn convert_assistant(
                     }
                 );
                 if let Some(Part::Text(text)) = visible_part(other, &said, context)? {
-                    texts.push(text);
+                    if !content.is_empty() {
+                        content.push_str(PART_SEPARATOR);
+                    }
+                    content.push_str(&text);
                 }
             }
         }
     }
     let has_reasoning = has_hidden_reasoning || !reasoning.is_empty();
     Ok(AssistantMessage {
-        content: texts.join(PART_SEPARATOR),
+        content,
         reasoning_content: has_reasoning.then(|| reasoning.join(PART_SEPARATOR)),
         tool_calls: (!calls.is_empty()).then_some(calls),
         prefix: false,
@@ -399,8 +407,19 @@ fn convert_system(
     }
     Ok(SystemMessage {
         content: content::join(parts, image_token(context)),
-        tools: (!added.is_empty()).then_some(added),
+        tools: (!added.is_empty() && context.brings_tools).then_some(added),
     })
+}
+
+/// A system message inside the conversation, as V4 reads it; `None` if it is empty.
+fn reminder(content: &Content) -> Option<Message> {
+    if content.text().is_empty() {
+        return None;
+    }
+    let mut marked = Content::text_only(WIRE.system_reminder_open.as_str());
+    marked.push_content(content);
+    marked.push_text(&WIRE.system_reminder_close);
+    Some(Message::User(marked))
 }
 
 fn image_token<'c>(context: &Context<'c>) -> &'c str {
@@ -409,7 +428,7 @@ fn image_token<'c>(context: &Context<'c>) -> &'c str {
 
 fn image_part(reference: ImageReference, said: &str, context: &Context<'_>) -> Result<Part> {
     let place = Place { said, param: said };
-    if let Some(substitute) = context.images.substitute(place)? {
+    if let Some(substitute) = ImagePolicy::of(context.model).substitute(place)? {
         return Ok(substitute);
     }
     let data = match reference {

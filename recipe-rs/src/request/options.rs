@@ -1,7 +1,6 @@
 //! How requests are converted.
 
 use crate::error::Result;
-use crate::json::NumberStyle;
 use crate::request::reader::{alternatives, refusal};
 use crate::special_tokens::SpecialTokens;
 use crate::stream::OutputFormat;
@@ -46,14 +45,6 @@ impl ServedModel {
     /// Whether tools can be brought by later messages (V4.1).
     pub(super) fn loads_tools_later(self) -> bool {
         self.version == ModelVersion::DeepseekV41Flash
-    }
-
-    /// How numbers are printed into the history.
-    pub(super) fn number_style(self) -> NumberStyle {
-        match self.version {
-            ModelVersion::DeepseekV41Flash => NumberStyle::TwoDigitExponent,
-            ModelVersion::DeepseekV4Pro | ModelVersion::Generic => NumberStyle::Shortest,
-        }
     }
 
     /// What stands between the name of a namespace and that of its tool.

@@ -4,7 +4,7 @@ use crate::conversation::{Message, SystemMessage};
 use crate::error::Result;
 use crate::json::{Map, Value};
 use crate::request::limits::{self, check_top_logprobs, read_stops};
-use crate::request::options::ConversionOptions;
+use crate::request::options::{ConversionOptions, WebSearchBehavior};
 use crate::request::reader::{Field, parse_body, refusal};
 use crate::request::response_format::RequestedFormat;
 use crate::request::responses_input;
@@ -80,11 +80,17 @@ enum ResponsesChoice {
 }
 
 impl ResponsesChoice {
-    fn resolve(self, compat: bool) -> Result<RequestedChoice> {
+    fn resolve(self, options: &ConversionOptions) -> Result<RequestedChoice> {
         match self {
+            Self::WebSearch if options.responses_web_search == WebSearchBehavior::Reject => {
+                Err(refusal(
+                    "tool_choice",
+                    "tool_choice: web search is not supported here",
+                ))
+            }
             Self::Plain(choice) => Ok(choice),
             Self::WebSearch => Ok(RequestedChoice::Auto),
-            Self::Allowed(choice) if !compat => Ok(choice),
+            Self::Allowed(choice) if !options.compat => Ok(choice),
             Self::Allowed(_) => Err(refusal(
                 "tool_choice.type",
                 "tool_choice: type \"allowed_tools\" is not supported; use \"function\", \"custom\" or a word",
@@ -176,10 +182,10 @@ impl ResponsesRequest {
     ) -> Result<Vec<(String, (String, String))>> {
         let model = options.served_model(&self.model)?;
         let mut names = ToolNames::default();
-        responses_tools::definitions(self.tools.clone(), "tools", model, options, &mut names)?;
-        if let Some(items) = &self.input {
-            responses_input::collect_tool_names(items, model, options, &mut names)?;
+        if let ResponsesChoice::Plain(RequestedChoice::None) = self.choice {
+            return Ok(Vec::new());
         }
+        responses_tools::definitions(self.tools.clone(), "tools", model, options, &mut names)?;
         Ok(names.into_namespaced())
     }
 
@@ -207,8 +213,8 @@ impl ResponsesRequest {
             }
             _ => {}
         }
-        let choice = self.choice.resolve(compat)?;
-        let has_tools = !self.tools.is_empty();
+        let choice = self.choice.resolve(options)?;
+        let has_tools = self.tools.iter().any(|tool| tool.is_offered(model));
         let mut names = ToolNames::default();
         let declared = if choice == RequestedChoice::None {
             Vec::new()
@@ -245,8 +251,13 @@ impl ResponsesRequest {
             ));
         }
         let tools = tools::choose(definitions, choice, thinking.enabled, compat)?;
-        let (response_format, response_constraint) =
-            RequestedFormat::resolve(self.format, "text.format", &tools.tools, compat)?;
+        let (response_format, response_constraint) = RequestedFormat::resolve(
+            self.format
+                .filter(|format| *format != RequestedFormat::Text),
+            "text.format",
+            &tools.tools,
+            compat,
+        )?;
         if !compat {
             limits::check_stops("stop", &self.stops)?;
         }

@@ -8,27 +8,11 @@ use crate::conversation::{
 use crate::error::Result;
 use crate::json::Value;
 use crate::request::content::{ImagePolicy, PART_SEPARATOR, Part, Place, image_from_url, join};
-use crate::request::options::{ConversionOptions, ServedModel};
+use crate::request::options::{ConversionOptions, ModelVersion, ServedModel};
 use crate::request::reader::refusal;
 use crate::request::responses_items::{InputPart, Item, ItemKind, Role};
 use crate::request::responses_tools::{self, ToolNames};
 use crate::special_tokens::SpecialToken;
-
-/// Collects the names of tools that searches in the input found.
-pub(super) fn collect_tool_names(
-    items: &[Item],
-    model: ServedModel,
-    options: &ConversionOptions,
-    names: &mut ToolNames,
-) -> Result<()> {
-    for item in items {
-        if let ItemKind::SearchOutput { tools, .. } = &item.kind {
-            let path = format!("input[{}].tools", item.index);
-            responses_tools::definitions(tools.clone(), &path, model, options, names)?;
-        }
-    }
-    Ok(())
-}
 
 /// Appends the messages of the items, and returns the tools that searches found.
 pub(super) fn convert(
@@ -72,13 +56,9 @@ struct Turn {
     texts: Option<String>,
     calls: Vec<ToolCall>,
     call_ids: HashSet<String>,
+    /// Tools that the results bring, in the order of the results.
+    brought: Vec<Vec<ToolDefinition>>,
     index: usize,
-}
-
-/// The result of a call, with tools that it brings.
-struct CallResult {
-    content: Content,
-    tools: Vec<ToolDefinition>,
 }
 
 struct Builder<'a> {
@@ -88,7 +68,7 @@ struct Builder<'a> {
     messages: &'a mut Vec<Message>,
     origins: &'a mut Vec<usize>,
     turn: Option<Turn>,
-    results: HashMap<String, CallResult>,
+    results: HashMap<String, Content>,
     call_ids: HashSet<String>,
     loaded: Vec<ToolDefinition>,
 }
@@ -111,10 +91,12 @@ impl Builder<'_> {
             }
             ItemKind::Message { role, parts } => {
                 self.close_turn()?;
+                let reads_developer_as_user = self.model.version == ModelVersion::DeepseekV4Pro;
                 let content = self.content(parts, index, &format!("input[{index}]"))?;
                 self.push(
                     index,
-                    if role == Role::System {
+                    if role == Role::System || (role == Role::Developer && !reads_developer_as_user)
+                    {
                         Message::System(SystemMessage {
                             content,
                             tools: None,
@@ -123,6 +105,16 @@ impl Builder<'_> {
                         Message::User(content)
                     },
                 );
+            }
+            ItemKind::Unknown => {}
+            ItemKind::WebSearchCall => {
+                if self
+                    .turn
+                    .as_ref()
+                    .is_some_and(|turn| !turn.calls.is_empty())
+                {
+                    self.close_turn()?;
+                }
             }
             ItemKind::Reasoning { text, is_encrypted } => {
                 let turn =
@@ -151,12 +143,11 @@ impl Builder<'_> {
             ItemKind::SearchCall(call) => self.add_call(index, call)?,
             ItemKind::Output { call_id, parts } => {
                 let content = self.content(parts, index, &format!("input[{index}]"))?;
-                let tools = Vec::new();
-                self.add_result(index, call_id, CallResult { content, tools })?;
+                self.add_result(index, call_id, content)?;
             }
             ItemKind::SearchOutput { call_id, tools } => {
-                let content = Content::text_only(responses_tools::listing(&tools));
                 let path = format!("input[{index}].tools");
+                let content = Content::text_only(responses_tools::listing(&tools, &path)?);
                 let mut tools = responses_tools::definitions(
                     tools,
                     &path,
@@ -167,7 +158,10 @@ impl Builder<'_> {
                 for tool in &mut tools {
                     tool.defer_loading = true;
                 }
-                self.add_result(index, call_id, CallResult { content, tools })?;
+                self.add_result(index, call_id, content)?;
+                if let Some(turn) = self.turn.as_mut().filter(|_| !tools.is_empty()) {
+                    turn.brought.push(tools);
+                }
             }
         }
         Ok(())
@@ -197,7 +191,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn add_result(&mut self, index: usize, call_id: String, result: CallResult) -> Result<()> {
+    fn add_result(&mut self, index: usize, call_id: String, content: Content) -> Result<()> {
         check_call_id(&call_id, index)?;
         let turn = self.turn.as_ref();
         if !turn.is_some_and(|turn| turn.call_ids.contains(&call_id)) {
@@ -211,15 +205,19 @@ impl Builder<'_> {
                 "has two outputs; send one",
             ));
         }
-        self.results.insert(call_id, result);
+        self.results.insert(call_id, content);
         Ok(())
     }
 
-    /// Appends the open turn and the results of its calls, in the order of the calls.
+    /// Appends the open turn and the results of its calls, in the order of the calls: that of their
+    /// ids in compat mode, else the given one.
     fn close_turn(&mut self) -> Result<()> {
-        let Some(turn) = self.turn.take() else {
+        let Some(mut turn) = self.turn.take() else {
             return Ok(());
         };
+        if self.options.compat {
+            turn.calls.sort_by(|left, right| left.id.cmp(&right.id));
+        }
         let mut results = std::mem::take(&mut self.results);
         let mut answers = Vec::with_capacity(turn.calls.len());
         for call in &turn.calls {
@@ -241,20 +239,18 @@ impl Builder<'_> {
             prefix: false,
         };
         self.push(turn.index, Message::Assistant(message));
-        let mut brought = Vec::new();
-        for (call_id, result) in answers {
+        for (call_id, content) in answers {
             let message = ToolMessage {
-                content: result.content,
+                content,
                 tool_call_id: Some(call_id),
             };
             self.push(turn.index, Message::Tool(message));
-            brought.extend(result.tools);
         }
-        if !brought.is_empty() {
-            self.loaded.extend(brought.iter().cloned());
+        for tools in turn.brought {
+            self.loaded.extend(tools.iter().cloned());
             let message = SystemMessage {
                 content: Content::default(),
-                tools: Some(brought),
+                tools: Some(tools),
             };
             self.push(turn.index, Message::System(message));
         }

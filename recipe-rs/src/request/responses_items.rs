@@ -16,6 +16,10 @@ pub(super) struct Item {
 
 #[derive(Debug, Clone)]
 pub(super) enum ItemKind {
+    /// An item of a type that the codec does not know.
+    Unknown,
+    /// A search that the server ran; it ends a turn with calls.
+    WebSearchCall,
     Message {
         role: Role,
         parts: Vec<InputPart>,
@@ -45,6 +49,7 @@ pub(super) enum Role {
     User,
     Assistant,
     System,
+    Developer,
 }
 
 #[derive(Debug, Clone)]
@@ -62,7 +67,7 @@ const ROLES: [(&str, Role); 4] = [
     ("user", Role::User),
     ("assistant", Role::Assistant),
     ("system", Role::System),
-    ("developer", Role::System),
+    ("developer", Role::Developer),
 ];
 
 /// Reads the input: a text or a list of items; items of unknown types are left out.
@@ -79,21 +84,21 @@ pub(super) fn read(input: &Field<'_, '_>) -> Result<Vec<Item>> {
     }
     let mut items = Vec::new();
     for (index, item) in input.items()?.enumerate() {
-        if let Some(kind) = read_item(&item)? {
-            items.push(Item { index, kind });
-        }
+        let kind = read_item(&item)?;
+        items.push(Item { index, kind });
     }
     Ok(items)
 }
 
-fn read_item(item: &Field<'_, '_>) -> Result<Option<ItemKind>> {
-    let kind = match item.optional("type")? {
-        None if item.value.get("role").is_some() => "message",
+fn read_item(item: &Field<'_, '_>) -> Result<ItemKind> {
+    let members = item.object()?;
+    let kind = match members.get("type") {
+        None if members.contains_key("role") => "message",
         None => return Err(item.refuse("an item needs a type or a role")),
-        Some(kind) => kind.string()?,
+        Some(_) => item.present("type")?.string()?,
     };
     let text = |key: &str| Ok::<_, crate::error::Error>(item.required(key)?.string()?.to_owned());
-    Ok(Some(match kind {
+    Ok(match kind {
         "message" => ItemKind::Message {
             role: item.required("role")?.choice(&ROLES)?,
             parts: read_parts(&item.required("content")?, &MESSAGE_PARTS)?,
@@ -137,16 +142,27 @@ fn read_item(item: &Field<'_, '_>) -> Result<Option<ItemKind>> {
                 arguments,
             })
         }
-        "function_call_output" | "custom_tool_call_output" => ItemKind::Output {
+        "custom_tool_call_output" => ItemKind::Output {
+            call_id: text("call_id")?,
+            parts: match item.optional("output")? {
+                Some(output) => read_parts(&output, &OUTPUT_PARTS)?,
+                None => Vec::new(),
+            },
+        },
+        "function_call_output" => ItemKind::Output {
             call_id: text("call_id")?,
             parts: read_parts(&item.required("output")?, &OUTPUT_PARTS)?,
         },
-        "tool_search_output" => ItemKind::SearchOutput {
-            call_id: text("call_id")?,
-            tools: responses_tools::read(&item.required("tools")?)?,
-        },
-        _ => return Ok(None),
-    }))
+        "tool_search_output" => {
+            responses_tools::read_execution(item)?;
+            ItemKind::SearchOutput {
+                call_id: text("call_id")?,
+                tools: responses_tools::read(&item.required("tools")?)?,
+            }
+        }
+        "web_search_call" => ItemKind::WebSearchCall,
+        _ => ItemKind::Unknown,
+    })
 }
 
 fn read_reasoning(content: &Field<'_, '_>) -> Result<Option<String>> {
@@ -154,7 +170,7 @@ fn read_reasoning(content: &Field<'_, '_>) -> Result<Option<String>> {
         .items()?
         .map(|part| Ok(part.required("text")?.string()?.to_owned()))
         .collect::<Result<Vec<_>>>()?;
-    Ok((!texts.is_empty()).then(|| texts.join("\n")))
+    Ok(Some(texts.join("\n")).filter(|text| !text.is_empty()))
 }
 
 #[derive(Clone, Copy)]

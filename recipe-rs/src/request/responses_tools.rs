@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use crate::conversation::ToolDefinition;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::json::{Map, Value};
-use crate::request::options::{ConversionOptions, ServedModel, WebSearchBehavior};
+use crate::request::options::{ConversionOptions, ModelVersion, ServedModel, WebSearchBehavior};
 use crate::request::reader::{Field, refusal};
 use crate::request::tools::{self, RequestedTool};
 use crate::wire_constants::WIRE;
@@ -31,7 +31,7 @@ pub(super) enum DeclaredTool {
         tools: Vec<DeclaredTool>,
     },
     ToolSearch {
-        is_client: bool,
+        is_client: Option<bool>,
         description: Option<String>,
         parameters: Option<Value>,
     },
@@ -78,6 +78,20 @@ impl ToolNames {
     }
 }
 
+impl DeclaredTool {
+    /// Whether the model gets to see a function for this tool.
+    pub(super) fn is_offered(&self, model: ServedModel) -> bool {
+        match self {
+            Self::Function(_) | Self::Custom { .. } => true,
+            Self::Namespace { tools, .. } => !tools.is_empty(),
+            Self::ToolSearch { is_client, .. } => {
+                *is_client == Some(true) && model.loads_tools_later()
+            }
+            Self::WebSearch { .. } | Self::Unknown => false,
+        }
+    }
+}
+
 /// Reads a list of tools.
 pub(super) fn read(tools: &Field<'_, '_>) -> Result<Vec<DeclaredTool>> {
     tools.items()?.map(|tool| read_tool(&tool)).collect()
@@ -90,8 +104,7 @@ pub(super) fn read_execution(item: &Field<'_, '_>) -> Result<Option<bool>> {
 
 fn read_tool(tool: &Field<'_, '_>) -> Result<DeclaredTool> {
     let kind = tool.required("type")?.string()?;
-    let description =
-        || Ok::<_, crate::error::Error>(tool.optional_string("description")?.map(str::to_owned));
+    let description = || Ok::<_, Error>(tool.optional_string("description")?.map(str::to_owned));
     Ok(match kind {
         "function" => DeclaredTool::Function(FunctionTool {
             name: tool.required("name")?.string()?.to_owned(),
@@ -103,7 +116,11 @@ fn read_tool(tool: &Field<'_, '_>) -> Result<DeclaredTool> {
         }),
         "custom" => DeclaredTool::Custom {
             name: tool.required("name")?.string()?.to_owned(),
-            description: description()?,
+            description: tool
+                .value
+                .get("description")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
         },
         "namespace" => DeclaredTool::Namespace {
             name: tool.required("name")?.string()?.to_owned(),
@@ -120,7 +137,7 @@ fn read_tool(tool: &Field<'_, '_>) -> Result<DeclaredTool> {
                 .collect::<Result<_>>()?,
         },
         "tool_search" => DeclaredTool::ToolSearch {
-            is_client: read_execution(tool)? == Some(true),
+            is_client: read_execution(tool)?,
             description: description()?,
             parameters: tool
                 .optional("parameters")?
@@ -131,6 +148,11 @@ fn read_tool(tool: &Field<'_, '_>) -> Result<DeclaredTool> {
                 "search_context_size",
                 &[("low", ()), ("medium", ()), ("high", ())],
             )?;
+            if let Some(location) = tool.optional("user_location")? {
+                for part in ["city", "country", "region", "timezone"] {
+                    location.optional_string(part)?;
+                }
+            }
             DeclaredTool::WebSearch {
                 value: tool.value.clone(),
             }
@@ -164,7 +186,9 @@ pub(super) fn definitions(
                 description,
                 tools,
             } => {
-                let description = description.as_deref();
+                let description = description.as_deref().filter(|text| {
+                    !text.is_empty() && model.version != ModelVersion::DeepseekV4Pro
+                });
                 let separator = model.namespace_separator();
                 for (own, function) in namespace_functions(&name, tools, &path)? {
                     let mut definition = function_definition(function, &own, options)?;
@@ -177,7 +201,7 @@ pub(super) fn definitions(
                 }
             }
             DeclaredTool::ToolSearch {
-                is_client: true,
+                is_client: Some(true),
                 description,
                 parameters,
             } if model.loads_tools_later() => {
@@ -292,9 +316,9 @@ fn namespace_functions(
 }
 
 /// Repeats found tools as compact JSON, as the model sees the result of a search.
-pub(super) fn listing(declared: &[DeclaredTool]) -> String {
+pub(super) fn listing(declared: &[DeclaredTool], path: &str) -> Result<String> {
     let mut list = Vec::new();
-    for tool in declared {
+    for (index, tool) in declared.iter().enumerate() {
         match tool {
             DeclaredTool::Function(function) => {
                 list.push(Value::Object(function_listing(function)))
@@ -314,18 +338,46 @@ pub(super) fn listing(declared: &[DeclaredTool]) -> String {
                     }
                 }
             }
-            DeclaredTool::WebSearch { value } => {
-                let member = |name: &str| value.get(name).cloned().unwrap_or_default();
-                list.push(json!({
-                    "type": value.get("type"),
-                    "search_context_size": member("search_context_size"),
-                    "user_location": member("user_location"),
-                }));
+            DeclaredTool::WebSearch { value } => list.push(web_search_listing(value)),
+            DeclaredTool::ToolSearch {
+                is_client,
+                description,
+                parameters,
+            } => list.push(json!({
+                "type": "tool_search",
+                "execution": is_client.map(|is_client| if is_client { "client" } else { "server" }),
+                "description": description,
+                "parameters": parameters,
+            })),
+            DeclaredTool::Unknown => {
+                let path = format!("{path}[{index}]");
+                return Err(refusal(
+                    &path,
+                    format!("{path}: tools of this type cannot be found by a search"),
+                ));
             }
-            DeclaredTool::ToolSearch { .. } | DeclaredTool::Unknown => {}
         }
     }
-    Value::Array(list).to_string()
+    Ok(Value::Array(list).to_string())
+}
+
+fn web_search_listing(tool: &Value) -> Value {
+    let member = |name: &str| tool.get(name).cloned().unwrap_or_default();
+    let location = match tool.get("user_location") {
+        Some(Value::Object(given)) => {
+            let part = |name: &str| given.get(name).cloned().unwrap_or_default();
+            json!({
+                "city": part("city"), "country": part("country"),
+                "region": part("region"), "timezone": part("timezone"),
+            })
+        }
+        _ => Value::Null,
+    };
+    json!({
+        "type": member("type"),
+        "search_context_size": member("search_context_size"),
+        "user_location": location,
+    })
 }
 
 fn function_listing(function: &FunctionTool) -> Map<String, Value> {
