@@ -281,7 +281,11 @@ fn read_format(body: &Field<'_, '_>) -> Result<Option<RequestedFormat>> {
     Ok(Some(match format.required("type")?.choice(&types)? {
         0 => RequestedFormat::Text,
         1 => RequestedFormat::JsonObject,
-        2 => RequestedFormat::read_schema(&format.required("json_schema")?)?,
+        2 => {
+            let schema = format.required("json_schema")?;
+            schema.optional_string("name")?;
+            RequestedFormat::read_schema(&schema)?
+        }
         _ => RequestedFormat::Regex(format.required("regex")?.string()?.to_owned()),
     }))
 }

@@ -57,7 +57,7 @@ pub(super) enum ImageReference {
 
 const MEDIA_TYPES: [(&str, &str); 5] = [
     ("image/jpeg", "image/jpeg"),
-    ("image/jpg", "image/jpg"),
+    ("image/jpg", "image/jpeg"),
     ("image/png", "image/png"),
     ("image/gif", "image/gif"),
     ("image/webp", "image/webp"),

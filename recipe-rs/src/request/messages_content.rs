@@ -94,7 +94,7 @@ fn check_order(input: &[InputMessage]) -> Result<()> {
     let mut calls: HashSet<&str> = HashSet::new();
     for (index, message) in input.iter().enumerate() {
         let path = format!("messages.{index}");
-        if message.blocks.is_empty() {
+        if message.blocks.is_empty() && message.role != Role::System {
             return Err(refusal(
                 format!("{path}.content"),
                 format!("{path}: content must not be empty"),
@@ -119,6 +119,7 @@ fn check_order(input: &[InputMessage]) -> Result<()> {
                         ));
                     }
                 }
+                Block::Thinking(_) => {}
                 _ if !calls.is_empty() => {
                     return Err(unanswered(&format!("{path}.{position}"), &calls));
                 }

@@ -23,6 +23,7 @@ pub(super) enum RequestedFormat {
 impl RequestedFormat {
     /// Reads the member `schema` and `strict` of a json_schema demand.
     pub(super) fn read_schema(holder: &Field<'_, '_>) -> Result<Self> {
+        holder.optional_string("description")?;
         Ok(Self::JsonSchema {
             schema: holder.present("schema")?.value.clone(),
             strict: holder.optional_bool("strict")?.unwrap_or(false),

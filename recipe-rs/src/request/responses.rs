@@ -182,11 +182,17 @@ impl ResponsesRequest {
     ) -> Result<Vec<(String, (String, String))>> {
         let model = options.served_model(&self.model)?;
         let mut names = ToolNames::default();
-        if let ResponsesChoice::Plain(RequestedChoice::None) = self.choice {
-            return Ok(Vec::new());
+        if self.forbids_calls() {
+            responses_tools::name_unchecked(&self.tools, model, &mut names);
+        } else {
+            let tools = self.tools.clone();
+            responses_tools::definitions(tools, "tools", model, options, &mut names)?;
         }
-        responses_tools::definitions(self.tools.clone(), "tools", model, options, &mut names)?;
         Ok(names.into_namespaced())
+    }
+
+    fn forbids_calls(&self) -> bool {
+        matches!(self.choice, ResponsesChoice::Plain(RequestedChoice::None))
     }
 
     /// Converts the request.
@@ -216,6 +222,7 @@ impl ResponsesRequest {
         let choice = self.choice.resolve(options)?;
         let has_tools = self.tools.iter().any(|tool| tool.is_offered(model));
         let mut names = ToolNames::default();
+        responses_tools::check_web_search(&self.tools, options)?;
         let declared = if choice == RequestedChoice::None {
             Vec::new()
         } else {
@@ -243,7 +250,9 @@ impl ResponsesRequest {
             &mut origins,
         )?;
         definitions.extend(loaded);
-        tools::check_unique(&definitions)?;
+        if choice != RequestedChoice::None {
+            tools::check_unique(&definitions)?;
+        }
         if compat && self.format == Some(RequestedFormat::JsonObject) && !mention_json(&messages) {
             return Err(refusal(
                 "text.format",

@@ -117,8 +117,11 @@ impl Builder<'_> {
                 }
             }
             ItemKind::Reasoning { text, is_encrypted } => {
+                let has_no_text =
+                    |turn: &Turn| turn.texts.as_deref().unwrap_or_default().is_empty();
                 let turn =
-                    self.open_turn(index, |turn| turn.calls.is_empty() && turn.texts.is_none())?;
+                    self.open_turn(index, |turn| turn.calls.is_empty() && has_no_text(turn))?;
+                turn.texts = None;
                 turn.is_encrypted |= is_encrypted;
                 if let Some(text) = text {
                     match &mut turn.reasoning {

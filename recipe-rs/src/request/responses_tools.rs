@@ -161,6 +161,40 @@ fn read_tool(tool: &Field<'_, '_>) -> Result<DeclaredTool> {
     })
 }
 
+/// Refuses web search tools where the options say so.
+pub(super) fn check_web_search(
+    declared: &[DeclaredTool],
+    options: &ConversionOptions,
+) -> Result<()> {
+    if options.responses_web_search == WebSearchBehavior::Drop {
+        return Ok(());
+    }
+    let is_search = |tool: &DeclaredTool| matches!(tool, DeclaredTool::WebSearch { .. });
+    match declared.iter().position(is_search) {
+        Some(index) => {
+            let path = format!("tools[{index}]");
+            Err(refusal(
+                &path,
+                format!("{path}: web search tools are not supported here"),
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Names the tools of namespaces without checking anything.
+pub(super) fn name_unchecked(declared: &[DeclaredTool], model: ServedModel, names: &mut ToolNames) {
+    for tool in declared {
+        if let DeclaredTool::Namespace { name, tools, .. } = tool {
+            for inner in tools {
+                if let DeclaredTool::Function(function) = inner {
+                    names.add_namespaced(name, model.namespace_separator(), &function.name);
+                }
+            }
+        }
+    }
+}
+
 /// Turns declared tools into functions; `path` is where they stand.
 pub(super) fn definitions(
     declared: Vec<DeclaredTool>,
@@ -212,14 +246,6 @@ pub(super) fn definitions(
                     strict: None,
                 };
                 out.push(function_definition(function, &path, options)?);
-            }
-            DeclaredTool::WebSearch { .. }
-                if options.responses_web_search == WebSearchBehavior::Reject =>
-            {
-                return Err(refusal(
-                    &path,
-                    format!("{path}: web search tools are not supported here"),
-                ));
             }
             DeclaredTool::WebSearch { .. }
             | DeclaredTool::ToolSearch { .. }

@@ -108,11 +108,12 @@ impl Normaliser {
             "array" => self.array(members, place),
             "string" => string(members, place),
             "number" | "integer" => number(name, members, place),
-            _ => {
+            "boolean" | "null" => {
                 let mut out = with_type(name);
                 copy_description(members, place, &mut out)?;
                 Ok(out)
             }
+            _ => Err(format!("type {name:?} is not known {}", shown_place(place))),
         }
     }
 
