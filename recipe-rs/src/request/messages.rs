@@ -154,7 +154,7 @@ impl MessagesRequest {
             }
             MessagesChoice::Named(name) => RequestedChoice::Named(name),
         };
-        let mut declared = tools::unchecked(&requested);
+        let mut declared: Vec<_> = requested.iter().map(tools::unchecked).collect();
         settle_deferred(&mut declared, model)?;
         let mut definitions = tools::definitions(requested, &choice, compat)?;
         settle_deferred(&mut definitions, model)?;

@@ -9,7 +9,7 @@ use crate::request::reader::{Field, parse_body, refusal};
 use crate::request::response_format::RequestedFormat;
 use crate::request::responses_input;
 use crate::request::responses_items::{self, Item};
-use crate::request::responses_tools::{self, DeclaredTool, ToolNames};
+use crate::request::responses_tools::{self, DeclaredTool, ToolContext, ToolNames};
 use crate::request::thinking::ThinkingRequest;
 use crate::request::tools::{self, RequestedChoice};
 use crate::request::{CommonFields, ConversationRequest, Draft, Protocol};
@@ -185,8 +185,13 @@ impl ResponsesRequest {
         if self.forbids_calls() {
             responses_tools::name_unchecked(&self.tools, model, &mut names);
         } else {
+            let context = ToolContext {
+                model,
+                options,
+                forbids_calls: false,
+            };
             let tools = self.tools.clone();
-            responses_tools::definitions(tools, "tools", model, options, &mut names)?;
+            responses_tools::definitions(tools, "tools", context, &mut names)?;
         }
         Ok(names.into_namespaced())
     }
@@ -222,14 +227,19 @@ impl ResponsesRequest {
         let choice = self.choice.resolve(options)?;
         let has_tools = self.tools.iter().any(|tool| tool.is_offered(model));
         let mut names = ToolNames::default();
-        responses_tools::check_web_search(&self.tools, options)?;
+        let forbids_calls = choice == RequestedChoice::None;
+        let context = ToolContext {
+            model,
+            options,
+            forbids_calls,
+        };
+        responses_tools::check_web_search(&self.tools, "tools", options)?;
         let declared = if choice == RequestedChoice::None {
             Vec::new()
         } else {
             self.tools
         };
-        let mut definitions =
-            responses_tools::definitions(declared, "tools", model, options, &mut names)?;
+        let mut definitions = responses_tools::definitions(declared, "tools", context, &mut names)?;
         let mut messages = Vec::new();
         let mut origins = Vec::new();
         if let Some(text) = instructions {
@@ -241,14 +251,8 @@ impl ResponsesRequest {
             origins.push(0);
         }
         let items = self.input.unwrap_or_default();
-        let loaded = responses_input::convert(
-            items,
-            model,
-            options,
-            &mut names,
-            &mut messages,
-            &mut origins,
-        )?;
+        let loaded =
+            responses_input::convert(items, context, &mut names, &mut messages, &mut origins)?;
         definitions.extend(loaded);
         if choice != RequestedChoice::None {
             tools::check_unique(&definitions)?;

@@ -8,24 +8,22 @@ use crate::conversation::{
 use crate::error::Result;
 use crate::json::Value;
 use crate::request::content::{ImagePolicy, PART_SEPARATOR, Part, Place, image_from_url, join};
-use crate::request::options::{ConversionOptions, ModelVersion, ServedModel};
+use crate::request::options::ModelVersion;
 use crate::request::reader::refusal;
 use crate::request::responses_items::{InputPart, Item, ItemKind, Role};
-use crate::request::responses_tools::{self, ToolNames};
+use crate::request::responses_tools::{self, ToolContext, ToolNames};
 use crate::special_tokens::SpecialToken;
 
 /// Appends the messages of the items, and returns the tools that searches found.
 pub(super) fn convert(
     items: Vec<Item>,
-    model: ServedModel,
-    options: &ConversionOptions,
+    context: ToolContext<'_>,
     names: &mut ToolNames,
     messages: &mut Vec<Message>,
     origins: &mut Vec<usize>,
 ) -> Result<Vec<ToolDefinition>> {
     let mut builder = Builder {
-        model,
-        options,
+        context,
         names,
         messages,
         origins,
@@ -34,7 +32,7 @@ pub(super) fn convert(
         call_ids: HashSet::new(),
         loaded: Vec::new(),
     };
-    let keeps_searches = model.loads_tools_later();
+    let keeps_searches = context.model.loads_tools_later();
     for item in items {
         let is_search = matches!(
             item.kind,
@@ -62,8 +60,7 @@ struct Turn {
 }
 
 struct Builder<'a> {
-    model: ServedModel,
-    options: &'a ConversionOptions,
+    context: ToolContext<'a>,
     names: &'a mut ToolNames,
     messages: &'a mut Vec<Message>,
     origins: &'a mut Vec<usize>,
@@ -91,7 +88,8 @@ impl Builder<'_> {
             }
             ItemKind::Message { role, parts } => {
                 self.close_turn()?;
-                let reads_developer_as_user = self.model.version == ModelVersion::DeepseekV4Pro;
+                let reads_developer_as_user =
+                    self.context.model.version == ModelVersion::DeepseekV4Pro;
                 let content = self.content(parts, index, &format!("input[{index}]"))?;
                 self.push(
                     index,
@@ -121,7 +119,6 @@ impl Builder<'_> {
                     |turn: &Turn| turn.texts.as_deref().unwrap_or_default().is_empty();
                 let turn =
                     self.open_turn(index, |turn| turn.calls.is_empty() && has_no_text(turn))?;
-                turn.texts = None;
                 turn.is_encrypted |= is_encrypted;
                 if let Some(text) = text {
                     match &mut turn.reasoning {
@@ -138,7 +135,7 @@ impl Builder<'_> {
                 namespace,
             } => {
                 if let Some(namespace) = namespace {
-                    let separator = self.model.namespace_separator();
+                    let separator = self.context.model.namespace_separator();
                     call.name = format!("{namespace}{separator}{}", call.name);
                 }
                 self.add_call(index, call)?;
@@ -150,14 +147,10 @@ impl Builder<'_> {
             }
             ItemKind::SearchOutput { call_id, tools } => {
                 let path = format!("input[{index}].tools");
+                responses_tools::check_web_search(&tools, &path, self.context.options)?;
                 let content = Content::text_only(responses_tools::listing(&tools, &path)?);
-                let mut tools = responses_tools::definitions(
-                    tools,
-                    &path,
-                    self.model,
-                    self.options,
-                    self.names,
-                )?;
+                let mut tools =
+                    responses_tools::definitions(tools, &path, self.context, self.names)?;
                 for tool in &mut tools {
                     tool.defer_loading = true;
                 }
@@ -218,7 +211,7 @@ impl Builder<'_> {
         let Some(mut turn) = self.turn.take() else {
             return Ok(());
         };
-        if self.options.compat {
+        if self.context.options.compat {
             turn.calls.sort_by(|left, right| left.id.cmp(&right.id));
         }
         let mut results = std::mem::take(&mut self.results);
@@ -230,7 +223,8 @@ impl Builder<'_> {
             };
             answers.push((call.id.clone(), result));
         }
-        let hidden_reasoning = (turn.is_encrypted && !self.options.compat).then(String::new);
+        let hidden_reasoning =
+            (turn.is_encrypted && !self.context.options.compat).then(String::new);
         let reasoning_content = turn.reasoning.or(hidden_reasoning);
         if turn.texts.is_none() && turn.calls.is_empty() && reasoning_content.is_none() {
             return Ok(());
@@ -266,7 +260,11 @@ impl Builder<'_> {
     }
 
     fn content(&self, parts: Vec<InputPart>, index: usize, said: &str) -> Result<Content> {
-        let image_token = self.options.special_tokens.token(SpecialToken::Image);
+        let image_token = self
+            .context
+            .options
+            .special_tokens
+            .token(SpecialToken::Image);
         let mut converted = Vec::with_capacity(parts.len());
         for part in parts {
             converted.push(match part {
@@ -282,7 +280,9 @@ impl Builder<'_> {
                         said: &param,
                         param: &param,
                     };
-                    if let Some(substitute) = ImagePolicy::of(self.model).substitute(place)? {
+                    if let Some(substitute) =
+                        ImagePolicy::of(self.context.model).substitute(place)?
+                    {
                         converted.push(substitute);
                         continue;
                     }

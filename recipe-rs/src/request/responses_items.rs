@@ -165,10 +165,11 @@ fn read_item(item: &Field<'_, '_>) -> Result<ItemKind> {
     })
 }
 
+/// The texts of a reasoning item, one a line; `None` if there is nothing.
 fn read_reasoning(content: &Field<'_, '_>) -> Result<Option<String>> {
     let texts = content
         .items()?
-        .map(|part| Ok(part.required("text")?.string()?.to_owned()))
+        .map(|part| part.required("text")?.string())
         .collect::<Result<Vec<_>>>()?;
     Ok(Some(texts.join("\n")).filter(|text| !text.is_empty()))
 }

@@ -51,6 +51,15 @@ pub(super) struct FunctionTool {
     pub(super) strict: Option<bool>,
 }
 
+/// What conversion of tools depends on.
+#[derive(Clone, Copy)]
+pub(super) struct ToolContext<'a> {
+    pub(super) model: ServedModel,
+    pub(super) options: &'a ConversionOptions,
+    /// Whether the request forbids calls, so that nothing about its tools is checked.
+    pub(super) forbids_calls: bool,
+}
+
 /// Names that tools have in the prompt.
 #[derive(Debug, Default)]
 pub(super) struct ToolNames {
@@ -164,6 +173,7 @@ fn read_tool(tool: &Field<'_, '_>) -> Result<DeclaredTool> {
 /// Refuses web search tools where the options say so.
 pub(super) fn check_web_search(
     declared: &[DeclaredTool],
+    path: &str,
     options: &ConversionOptions,
 ) -> Result<()> {
     if options.responses_web_search == WebSearchBehavior::Drop {
@@ -172,7 +182,7 @@ pub(super) fn check_web_search(
     let is_search = |tool: &DeclaredTool| matches!(tool, DeclaredTool::WebSearch { .. });
     match declared.iter().position(is_search) {
         Some(index) => {
-            let path = format!("tools[{index}]");
+            let path = format!("{path}[{index}]");
             Err(refusal(
                 &path,
                 format!("{path}: web search tools are not supported here"),
@@ -199,8 +209,7 @@ pub(super) fn name_unchecked(declared: &[DeclaredTool], model: ServedModel, name
 pub(super) fn definitions(
     declared: Vec<DeclaredTool>,
     path: &str,
-    model: ServedModel,
-    options: &ConversionOptions,
+    context: ToolContext<'_>,
     names: &mut ToolNames,
 ) -> Result<Vec<ToolDefinition>> {
     let mut out = Vec::with_capacity(declared.len());
@@ -208,12 +217,12 @@ pub(super) fn definitions(
         let path = format!("{path}[{index}]");
         match tool {
             DeclaredTool::Function(function) => {
-                let definition = function_definition(function, &path, options)?;
+                let definition = function_definition(function, &path, context)?;
                 names.taken.insert(definition.name.clone());
                 out.push(definition);
             }
             DeclaredTool::Custom { name, description } => {
-                out.push(custom_definition(name, description, &path, options)?)
+                out.push(custom_definition(name, description, &path, context)?)
             }
             DeclaredTool::Namespace {
                 name,
@@ -221,11 +230,11 @@ pub(super) fn definitions(
                 tools,
             } => {
                 let description = description.as_deref().filter(|text| {
-                    !text.is_empty() && model.version != ModelVersion::DeepseekV4Pro
+                    !text.is_empty() && context.model.version != ModelVersion::DeepseekV4Pro
                 });
-                let separator = model.namespace_separator();
-                for (own, function) in namespace_functions(&name, tools, &path)? {
-                    let mut definition = function_definition(function, &own, options)?;
+                let separator = context.model.namespace_separator();
+                for (own, function) in namespace_functions(&name, tools, &path, context)? {
+                    let mut definition = function_definition(function, &own, context)?;
                     definition.name = names.add_namespaced(&name, separator, &definition.name);
                     definition.description = match (description, definition.description) {
                         (Some(outer), own) => Some(format!("{outer}\n{}", own.unwrap_or_default())),
@@ -238,14 +247,14 @@ pub(super) fn definitions(
                 is_client: Some(true),
                 description,
                 parameters,
-            } if model.loads_tools_later() => {
+            } if context.model.loads_tools_later() => {
                 let function = FunctionTool {
                     name: TOOL_SEARCH.to_owned(),
                     description,
                     parameters,
                     strict: None,
                 };
-                out.push(function_definition(function, &path, options)?);
+                out.push(function_definition(function, &path, context)?);
             }
             DeclaredTool::WebSearch { .. }
             | DeclaredTool::ToolSearch { .. }
@@ -258,7 +267,7 @@ pub(super) fn definitions(
 fn function_definition(
     function: FunctionTool,
     path: &str,
-    options: &ConversionOptions,
+    context: ToolContext<'_>,
 ) -> Result<ToolDefinition> {
     let requested = RequestedTool {
         name: function.name,
@@ -269,23 +278,26 @@ fn function_definition(
         name_path: format!("{path}.name"),
         parameters_path: format!("{path}.parameters"),
     };
-    tools::definition(requested, options.compat)
+    if context.forbids_calls {
+        return Ok(tools::unchecked(&requested));
+    }
+    tools::definition(requested, context.options.compat)
 }
 
 fn custom_definition(
     name: String,
     description: Option<String>,
     path: &str,
-    options: &ConversionOptions,
+    context: ToolContext<'_>,
 ) -> Result<ToolDefinition> {
     let (description, parameters) = if name == APPLY_PATCH {
-        let text = options.apply_patch_description.clone();
+        let text = context.options.apply_patch_description.clone();
         let schema = serde_json::from_str(&WIRE.apply_patch_schema).unwrap_or_default();
         (
             Some(text.unwrap_or_else(|| APPLY_PATCH_DESCRIPTION.to_owned())),
             schema,
         )
-    } else if options.compat {
+    } else if context.options.compat {
         return Err(refusal(
             format!("{path}.name"),
             format!("{path}: custom tool '{name}' is not supported; only '{APPLY_PATCH}' is"),
@@ -312,15 +324,18 @@ fn namespace_functions(
     namespace: &str,
     declared: Vec<DeclaredTool>,
     path: &str,
+    context: ToolContext<'_>,
 ) -> Result<Vec<(String, FunctionTool)>> {
-    tools::check_name(namespace, &format!("{path}.name"))?;
+    if !context.forbids_calls {
+        tools::check_name(namespace, &format!("{path}.name"))?;
+    }
     let mut seen = std::collections::HashSet::with_capacity(declared.len());
     let mut functions = Vec::with_capacity(declared.len());
     for (index, tool) in declared.into_iter().enumerate() {
         let path = format!("{path}.tools[{index}]");
         match tool {
             DeclaredTool::Function(function) => {
-                if !seen.insert(function.name.clone()) {
+                if !seen.insert(function.name.clone()) && !context.forbids_calls {
                     let name = &function.name;
                     return Err(refusal(
                         "tools",
@@ -358,6 +373,7 @@ pub(super) fn listing(declared: &[DeclaredTool], path: &str) -> Result<String> {
                 for inner in tools {
                     if let DeclaredTool::Function(function) = inner {
                         let mut entry = function_listing(function);
+                        let description = description.as_deref().unwrap_or_default();
                         let namespace = json!({"name": name, "description": description});
                         entry.insert("namespace".to_owned(), namespace);
                         list.push(Value::Object(entry));

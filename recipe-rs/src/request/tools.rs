@@ -76,16 +76,18 @@ pub(super) fn choice_word(choice: &Field<'_, '_>) -> Result<RequestedChoice> {
     })
 }
 
-/// The tools as they are declared, for requests that forbid calls.
-pub(super) fn unchecked(tools: &[RequestedTool]) -> Vec<ToolDefinition> {
-    let definition = |tool: &RequestedTool| ToolDefinition {
+/// A tool as it is declared, for requests that forbid calls.
+pub(super) fn unchecked(tool: &RequestedTool) -> ToolDefinition {
+    ToolDefinition {
         name: tool.name.clone(),
         description: tool.description.clone(),
-        parameters: tool.parameters.clone().unwrap_or_default(),
+        parameters: tool
+            .parameters
+            .clone()
+            .unwrap_or_else(|| Value::Object(Map::new())),
         strict: tool.strict,
         defer_loading: tool.defer_loading,
-    };
-    tools.iter().map(definition).collect()
+    }
 }
 
 /// Checks all tools, unless the choice drops them unseen.
