@@ -62,7 +62,14 @@ impl Exceptions {
                 "ConversionError",
                 "A request body is invalid or asks for something unsupported.",
                 &value_error,
-                &["status_code", "body", "anthropic_body", "param", "code", "message"],
+                &[
+                    "status_code",
+                    "body",
+                    "anthropic_body",
+                    "param",
+                    "code",
+                    "message",
+                ],
             )?,
             base,
         })

@@ -1,11 +1,16 @@
 //! Python classes of the prompt encodings.
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
+use crate::error::Result;
 use crate::python::conversation::PyConversation;
 use crate::python::image_source::image_source_objects;
 use crate::python::special_tokens::PySpecialTokens;
+use crate::python::tokenizer::{PyTokenizer, id_bytes};
 use crate::render::{DeepseekV4Renderer, DeepseekV41Renderer, RenderedPrompt};
+use crate::tokenizer::Tokenizer;
 
 /// A prompt, the places of its special tokens, and its images.
 #[pyclass(name = "RenderedPrompt", module = "recipe_rs", frozen)]
@@ -53,12 +58,23 @@ fn code_point_ranges(rendered: &RenderedPrompt) -> Vec<(usize, usize)> {
         .collect()
 }
 
+fn attached(tokenizer: Option<&Tokenizer>) -> PyResult<&Tokenizer> {
+    tokenizer.ok_or_else(|| {
+        PyRuntimeError::new_err("the encoding has no tokenizer; attach one by with_tokenizer")
+    })
+}
+
+fn encode_prompt(tokenizer: &Tokenizer, rendered: &RenderedPrompt) -> Result<Vec<u32>> {
+    tokenizer.encode_ranges(&rendered.prompt, &rendered.special_ranges, None)
+}
+
 macro_rules! encoding_class {
     ($class:ident, $name:literal, $renderer:ty, $doc:literal) => {
         #[doc = $doc]
         #[pyclass(name = $name, module = "recipe_rs", frozen)]
         pub(super) struct $class {
             renderer: $renderer,
+            tokenizer: Option<Tokenizer>,
         }
 
         #[pymethods]
@@ -67,6 +83,7 @@ macro_rules! encoding_class {
             fn new() -> Self {
                 Self {
                     renderer: <$renderer>::default(),
+                    tokenizer: None,
                 }
             }
 
@@ -76,14 +93,46 @@ macro_rules! encoding_class {
                     .renderer
                     .clone()
                     .with_special_tokens(special_tokens.inner.clone());
-                Self { renderer }
+                Self {
+                    renderer,
+                    tokenizer: self.tokenizer.clone(),
+                }
             }
 
             /// Return an encoding that follows the official codec also where that is at fault, or not.
             fn with_compat(&self, compat: bool) -> Self {
                 Self {
                     renderer: self.renderer.clone().with_compat(compat),
+                    tokenizer: self.tokenizer.clone(),
                 }
+            }
+
+            /// Return an encoding that turns prompts into ids with `tokenizer`.
+            fn with_tokenizer(&self, tokenizer: &PyTokenizer) -> Self {
+                Self {
+                    renderer: self.renderer.clone(),
+                    tokenizer: Some(tokenizer.0.clone()),
+                }
+            }
+
+            /// Render a conversation and encode it into a list of ids.
+            fn encode(&self, py: Python<'_>, conversation: &PyConversation) -> PyResult<Vec<u32>> {
+                let tokenizer = attached(self.tokenizer.as_ref())?;
+                py.detach(|| encode_prompt(tokenizer, &self.renderer.render(&conversation.0)))
+                    .map_err(|error| PyRuntimeError::new_err(error.to_string()))
+            }
+
+            /// Encode a rendered prompt into a buffer of native 32-bit ids.
+            fn encode_rendered<'py>(
+                &self,
+                py: Python<'py>,
+                rendered: &PyRenderedPrompt,
+            ) -> PyResult<Bound<'py, PyBytes>> {
+                let tokenizer = attached(self.tokenizer.as_ref())?;
+                let ids = py
+                    .detach(|| encode_prompt(tokenizer, &rendered.0))
+                    .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+                Ok(id_bytes(py, &ids))
             }
 
             /// Render a conversation into prompt text.

@@ -168,7 +168,7 @@ impl MessagesRequest {
             }));
             origins.push(0);
         }
-        let context = messages_content::Context {
+        let scope = messages_content::Scope {
             options,
             tools: if choice == RequestedChoice::None {
                 &declared
@@ -178,7 +178,7 @@ impl MessagesRequest {
             model,
             brings_tools: model.loads_tools_later() && choice != RequestedChoice::None,
         };
-        messages_content::convert(self.messages, &context, &mut messages, &mut origins)?;
+        messages_content::convert(self.messages, &scope, &mut messages, &mut origins)?;
         let format = match self.output_format {
             Some(format) if !compat => Some(read_format(&format)?),
             _ => None,

@@ -39,7 +39,7 @@ const ROLES: [(&str, Role); 3] = [
 ];
 
 /// What conversion of content depends on.
-pub(super) struct Context<'a> {
+pub(super) struct Scope<'a> {
     pub(super) options: &'a ConversionOptions,
     pub(super) tools: &'a [ToolDefinition],
     pub(super) model: ServedModel,
@@ -62,22 +62,22 @@ pub(super) fn read(messages: &Field<'_, '_>) -> Result<Vec<InputMessage>> {
 /// Appends the converted messages, with the index that each comes from.
 pub(super) fn convert(
     input: Vec<InputMessage>,
-    context: &Context<'_>,
+    scope: &Scope<'_>,
     messages: &mut Vec<Message>,
     origins: &mut Vec<usize>,
 ) -> Result<()> {
     check_order(&input)?;
     for (index, message) in input.into_iter().enumerate() {
         match message.role {
-            Role::User => convert_user(message.blocks, index, context, messages)?,
+            Role::User => convert_user(message.blocks, index, scope, messages)?,
             Role::Assistant => messages.push(Message::Assistant(convert_assistant(
                 message.blocks,
                 index,
-                context,
+                scope,
             )?)),
             Role::System => {
-                let system = convert_system(message.blocks, index, context)?;
-                if context.model.version == ModelVersion::DeepseekV4Pro {
+                let system = convert_system(message.blocks, index, scope)?;
+                if scope.model.version == ModelVersion::DeepseekV4Pro {
                     messages.extend(reminder(&system.content));
                 } else {
                     messages.push(Message::System(system));
@@ -110,16 +110,14 @@ fn check_order(input: &[InputMessage]) -> Result<()> {
         }
         for (position, block) in message.blocks.iter().enumerate() {
             match block {
-                Block::ToolUse { id, .. } => {
-                    if !calls.insert(id) {
-                        let path = format!("{path}.content.{position}");
-                        return Err(refusal(
-                            &path,
-                            format!("{path}: tool_use id {id:?} occurs twice; ids must differ"),
-                        ));
-                    }
+                Block::ToolUse { id, .. } if !calls.insert(id) => {
+                    let path = format!("{path}.content.{position}");
+                    return Err(refusal(
+                        &path,
+                        format!("{path}: tool_use id {id:?} occurs twice; ids must differ"),
+                    ));
                 }
-                Block::Thinking(_) => {}
+                Block::ToolUse { .. } | Block::Thinking(_) => {}
                 _ if !calls.is_empty() => {
                     return Err(unanswered(&format!("{path}.{position}"), &calls));
                 }
@@ -211,7 +209,7 @@ fn unanswered(path: &str, ids: impl std::fmt::Debug) -> crate::error::Error {
 fn convert_user(
     blocks: Vec<Block>,
     index: usize,
-    context: &Context<'_>,
+    scope: &Scope<'_>,
     messages: &mut Vec<Message>,
 ) -> Result<()> {
     let mut brought = Vec::new();
@@ -224,7 +222,7 @@ fn convert_user(
                 is_error,
             } => {
                 let content =
-                    result_content(parts, is_error, index, position, context, &mut brought)?;
+                    result_content(parts, is_error, index, position, scope, &mut brought)?;
                 messages.push(Message::Tool(ToolMessage {
                     content,
                     tool_call_id: Some(id),
@@ -235,14 +233,11 @@ fn convert_user(
     }
     for (position, block) in others {
         let said = format!("messages.{index}.content[{position}]");
-        if let Some(part) = visible_part(block, &said, context)? {
-            messages.push(Message::User(content::join(
-                vec![part],
-                image_token(context),
-            )));
+        if let Some(part) = visible_part(block, &said, scope)? {
+            messages.push(Message::User(content::join(vec![part], image_token(scope))));
         }
     }
-    if !brought.is_empty() && context.brings_tools {
+    if !brought.is_empty() && scope.brings_tools {
         messages.push(Message::System(SystemMessage {
             content: Content::default(),
             tools: Some(brought),
@@ -256,7 +251,7 @@ fn result_content(
     is_error: bool,
     index: usize,
     position: usize,
-    context: &Context<'_>,
+    scope: &Scope<'_>,
     brought: &mut Vec<ToolDefinition>,
 ) -> Result<Content> {
     let path = format!("messages.{index}.content.{position}");
@@ -265,10 +260,10 @@ fn result_content(
         converted.push(match part {
             ResultPart::Text(text) => Part::Text(text),
             ResultPart::Image(reference) => {
-                image_part(reference, &format!("{path}.tool_result"), context)?
+                image_part(reference, &format!("{path}.tool_result"), scope)?
             }
             ResultPart::ToolReference(name) => {
-                let tool = context
+                let tool = scope
                     .tools
                     .iter()
                     .find(|tool| tool.name == name)
@@ -283,25 +278,25 @@ fn result_content(
             }
         });
     }
-    if is_error && !context.options.compat {
+    if is_error && !scope.options.compat {
         let mut content = Content::text_only(ERROR_MARK);
-        content.push_content(&content::join(converted, image_token(context)));
+        content.push_content(&content::join(converted, image_token(scope)));
         return Ok(content);
     }
-    Ok(content::join(converted, image_token(context)))
+    Ok(content::join(converted, image_token(scope)))
 }
 
 /// A block that shows text or an image; `None` for blocks that are left out.
-fn visible_part(block: Block, said: &str, context: &Context<'_>) -> Result<Option<Part>> {
+fn visible_part(block: Block, said: &str, scope: &Scope<'_>) -> Result<Option<Part>> {
     Ok(Some(match block {
         Block::Text(text) => Part::Text(text),
-        Block::Image(reference) => image_part(reference, said, context)?,
+        Block::Image(reference) => image_part(reference, said, scope)?,
         Block::Document { placeholder, text } => match text {
-            Some(text) if !context.options.compat => Part::Text(text),
+            Some(text) if !scope.options.compat => Part::Text(text),
             _ => Part::Text(placeholder),
         },
         Block::Extension { text, kind } => {
-            if context.options.compat {
+            if scope.options.compat {
                 return Err(refusal(
                     said,
                     format!("{said}: blocks of type {kind:?} are not supported"),
@@ -310,7 +305,7 @@ fn visible_part(block: Block, said: &str, context: &Context<'_>) -> Result<Optio
             return Ok(text.map(Part::Text));
         }
         Block::ServerToolUse | Block::WebSearchResult => {
-            if context.options.messages_web_search == WebSearchBehavior::Reject {
+            if scope.options.messages_web_search == WebSearchBehavior::Reject {
                 return Err(refusal(
                     said,
                     format!("{said}: a content block of a server tool is not supported"),
@@ -330,7 +325,7 @@ fn visible_part(block: Block, said: &str, context: &Context<'_>) -> Result<Optio
 fn convert_assistant(
     blocks: Vec<Block>,
     index: usize,
-    context: &Context<'_>,
+    scope: &Scope<'_>,
 ) -> Result<AssistantMessage> {
     let mut content = String::new();
     let mut reasoning: Vec<String> = Vec::new();
@@ -362,7 +357,7 @@ fn convert_assistant(
                         ..
                     }
                 );
-                if let Some(Part::Text(text)) = visible_part(other, &said, context)? {
+                if let Some(Part::Text(text)) = visible_part(other, &said, scope)? {
                     if !content.is_empty() {
                         content.push_str(PART_SEPARATOR);
                     }
@@ -380,17 +375,13 @@ fn convert_assistant(
     })
 }
 
-fn convert_system(
-    blocks: Vec<Block>,
-    index: usize,
-    context: &Context<'_>,
-) -> Result<SystemMessage> {
+fn convert_system(blocks: Vec<Block>, index: usize, scope: &Scope<'_>) -> Result<SystemMessage> {
     let mut parts = Vec::new();
     let mut added: Vec<ToolDefinition> = Vec::new();
     for (position, block) in blocks.into_iter().enumerate() {
         if let Block::ToolAddition(name) = &block {
             let path = format!("messages.{index}.content.{position}");
-            let tool = context
+            let tool = scope
                 .tools
                 .iter()
                 .find(|tool| tool.name == *name)
@@ -404,11 +395,11 @@ fn convert_system(
             continue;
         }
         let said = format!("messages.{index}");
-        parts.extend(visible_part(block, &said, context)?);
+        parts.extend(visible_part(block, &said, scope)?);
     }
     Ok(SystemMessage {
-        content: content::join(parts, image_token(context)),
-        tools: (!added.is_empty() && context.brings_tools).then_some(added),
+        content: content::join(parts, image_token(scope)),
+        tools: (!added.is_empty() && scope.brings_tools).then_some(added),
     })
 }
 
@@ -423,13 +414,13 @@ fn reminder(content: &Content) -> Option<Message> {
     Some(Message::User(marked))
 }
 
-fn image_token<'c>(context: &Context<'c>) -> &'c str {
-    context.options.special_tokens.token(SpecialToken::Image)
+fn image_token<'c>(scope: &Scope<'c>) -> &'c str {
+    scope.options.special_tokens.token(SpecialToken::Image)
 }
 
-fn image_part(reference: ImageReference, said: &str, context: &Context<'_>) -> Result<Part> {
+fn image_part(reference: ImageReference, said: &str, scope: &Scope<'_>) -> Result<Part> {
     let place = Place { said, param: said };
-    if let Some(substitute) = ImagePolicy::of(context.model).substitute(place)? {
+    if let Some(substitute) = ImagePolicy::of(scope.model).substitute(place)? {
         return Ok(substitute);
     }
     let data = match reference {

@@ -262,8 +262,8 @@ impl Draft {
             common.top_p,
         );
 
-        let thinks_first = !(self.tools.choice == ToolChoice::Required && !thinking.enabled);
-        let starts_in_tool_calls = self.tools.is_active() && !thinks_first;
+        let opens_block = self.tools.choice == ToolChoice::Required && !thinking.enabled;
+        let starts_in_tool_calls = self.tools.is_active() && opens_block;
         let stage = initial_stage(&self.messages, thinking, model);
         let parsing_options = ParsingOptions {
             parse_tool_calls: self.tools.is_active(),

@@ -21,7 +21,7 @@ pub(super) enum RequestedFormat {
 }
 
 impl RequestedFormat {
-    /// Reads the member `schema` and `strict` of a json_schema demand.
+    /// Reads the member `schema` and `strict` of a demand for a schema.
     pub(super) fn read_schema(holder: &Field<'_, '_>) -> Result<Self> {
         holder.optional_string("description")?;
         Ok(Self::JsonSchema {

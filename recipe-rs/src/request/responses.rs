@@ -243,9 +243,8 @@ impl ResponsesRequest {
         let mut messages = Vec::new();
         let mut origins = Vec::new();
         if let Some(text) = instructions {
-            let content = text.as_str().into();
             messages.push(Message::System(SystemMessage {
-                content,
+                content: text.as_str().into(),
                 tools: None,
             }));
             origins.push(0);

@@ -222,7 +222,7 @@ pub(super) fn definitions(
                 out.push(definition);
             }
             DeclaredTool::Custom { name, description } => {
-                out.push(custom_definition(name, description, &path, context)?)
+                out.push(custom_definition(name, description, &path, context)?);
             }
             DeclaredTool::Namespace {
                 name,
@@ -362,7 +362,7 @@ pub(super) fn listing(declared: &[DeclaredTool], path: &str) -> Result<String> {
     for (index, tool) in declared.iter().enumerate() {
         match tool {
             DeclaredTool::Function(function) => {
-                list.push(Value::Object(function_listing(function)))
+                list.push(Value::Object(function_listing(function)));
             }
             DeclaredTool::Custom { name, .. } => list.push(json!({"type": "custom", "name": name})),
             DeclaredTool::Namespace {

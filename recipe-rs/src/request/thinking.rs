@@ -22,23 +22,30 @@ const THINKING_TYPES: [(&str, ThinkingType); 4] = [
     ("between_tools", ThinkingType::BetweenTools),
 ];
 
-/// An effort as requests spell it; `None` inside means that thinking is off.
-const EFFORTS: [(&str, Option<ReasoningEffort>); 8] = [
-    ("none", None),
-    ("minimal", Some(ReasoningEffort::Low)),
-    ("low", Some(ReasoningEffort::Low)),
-    ("medium", Some(ReasoningEffort::High)),
-    ("high", Some(ReasoningEffort::High)),
-    ("xhigh", Some(ReasoningEffort::Xhigh)),
-    ("ultra", Some(ReasoningEffort::Max)),
-    ("max", Some(ReasoningEffort::Max)),
+/// An effort as requests spell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RequestedEffort {
+    /// Thinking is off.
+    Off,
+    On(ReasoningEffort),
+}
+
+const EFFORTS: [(&str, RequestedEffort); 8] = [
+    ("none", RequestedEffort::Off),
+    ("minimal", RequestedEffort::On(ReasoningEffort::Low)),
+    ("low", RequestedEffort::On(ReasoningEffort::Low)),
+    ("medium", RequestedEffort::On(ReasoningEffort::High)),
+    ("high", RequestedEffort::On(ReasoningEffort::High)),
+    ("xhigh", RequestedEffort::On(ReasoningEffort::Xhigh)),
+    ("ultra", RequestedEffort::On(ReasoningEffort::Max)),
+    ("max", RequestedEffort::On(ReasoningEffort::Max)),
 ];
 
 /// What a request says about thinking.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ThinkingRequest {
     thinking_type: Option<ThinkingType>,
-    effort: Option<Option<ReasoningEffort>>,
+    effort: Option<RequestedEffort>,
     /// Path of the effort, for refusals that depend on the options.
     effort_path: String,
 }
@@ -68,7 +75,7 @@ impl ThinkingRequest {
         };
         self.effort_path = effort.path();
         self.effort = Some(match effort.value.as_u64() {
-            Some(level @ 1..=100) => Some(ReasoningEffort::Level(level as u8)),
+            Some(level @ 1..=100) => RequestedEffort::On(ReasoningEffort::Level(level as u8)),
             _ => effort.choice(&EFFORTS)?,
         });
         Ok(())
@@ -83,7 +90,7 @@ impl ThinkingRequest {
         use crate::request::reader::refusal;
 
         if options.compat {
-            if let Some(Some(ReasoningEffort::Level(level))) = self.effort {
+            if let Some(RequestedEffort::On(ReasoningEffort::Level(level))) = self.effort {
                 let names = alternatives(EFFORTS.iter().map(|(name, _)| *name));
                 let path = &self.effort_path;
                 return Err(refusal(
@@ -109,10 +116,14 @@ impl ThinkingRequest {
         }
         let enabled = match (self.thinking_type, self.effort) {
             (Some(kind), _) => kind != ThinkingType::Disabled,
-            (None, Some(effort)) => effort.is_some(),
+            (None, Some(effort)) => effort != RequestedEffort::Off,
             (None, None) => options.default_thinking_mode,
         };
-        let effort = enabled.then(|| self.effort.flatten().unwrap_or(ReasoningEffort::High));
+        let effort = match self.effort {
+            _ if !enabled => None,
+            Some(RequestedEffort::On(effort)) => Some(effort),
+            Some(RequestedEffort::Off) | None => Some(ReasoningEffort::High),
+        };
         Ok(Thinking { enabled, effort })
     }
 }
