@@ -48,6 +48,11 @@ RULES = [
         and any(ours.detail.startswith(name) for name in EXTRA_FIELDS),
     ),
     Rule(
+        "type by number",
+        "a type is a name; the official codec takes numbers for unknown types",
+        lambda theirs, ours: _refused_by_us_only(theirs, ours) and ".type: expected a string, got" in ours.detail,
+    ),
+    Rule(
         "F24",
         "lists are not read as the positional fields of an object",
         lambda theirs, ours: _refused_by_us_only(theirs, ours) and "expected an object, got a list" in ours.detail,

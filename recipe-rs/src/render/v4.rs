@@ -1,5 +1,7 @@
 //! The prompt of DeepSeek V4.
 
+use std::collections::HashMap;
+
 use crate::conversation::{
     AssistantMessage, Content, Conversation, Message, ReasoningEffort, ResponseFormat, ToolChoice,
     ToolMessage,
@@ -185,10 +187,15 @@ impl DeepseekV4Renderer {
             if self.compat {
                 window.sort_by(|left, right| left.id_order().cmp(&right.id_order()));
             } else {
+                let mut positions = HashMap::with_capacity(calls.len());
+                for (position, call) in calls.iter().enumerate() {
+                    positions.entry(call.id.as_str()).or_insert(position);
+                }
                 window.sort_by_key(|turn| match turn {
-                    Turn::Tool(message) => calls
-                        .iter()
-                        .position(|call| Some(&call.id) == message.tool_call_id.as_ref())
+                    Turn::Tool(message) => message
+                        .tool_call_id
+                        .as_deref()
+                        .and_then(|id| positions.get(id).copied())
                         .unwrap_or(0),
                     _ => calls.len(),
                 });

@@ -144,6 +144,9 @@ impl ChatCompletionRequest {
         }
         let has_tools = !self.tools.is_empty();
         chat_messages::check_prefix(&self.messages, has_tools)?;
+        if compat && self.format == Some(RequestedFormat::JsonObject) {
+            chat_messages::check_no_prefix(&self.messages, "response_format")?;
+        }
         let definitions = tools::definitions(self.tools, &self.choice, compat)?;
         let tools = tools::choose(definitions, self.choice, thinking.enabled, compat)?;
         let (response_format, response_constraint) =

@@ -1,5 +1,7 @@
 //! Messages of the Chat Completions protocol.
 
+use std::collections::HashSet;
+
 use crate::conversation::{
     AssistantMessage, Content, ImageData, ImageDetail, ImageSource, Message, SystemMessage,
     ToolCall, ToolMessage,
@@ -10,6 +12,9 @@ use crate::request::limits;
 use crate::request::options::ConversionOptions;
 use crate::request::reader::{Field, refusal};
 use crate::special_tokens::SpecialToken;
+
+/// Most ids that a refusal lists.
+const MAX_SHOWN_IDS: usize = 5;
 
 #[derive(Debug, Clone)]
 pub(super) enum ChatMessage {
@@ -217,6 +222,17 @@ pub(super) fn check_prefix(messages: &[ChatMessage], has_tools: bool) -> Result<
     Ok(())
 }
 
+/// Refuses a continued message beside the field of this name.
+pub(super) fn check_no_prefix(messages: &[ChatMessage], field: &str) -> Result<()> {
+    match messages.last() {
+        Some(ChatMessage::Assistant(message)) if message.prefix => Err(refusal(
+            field,
+            format!("{field}: json_object excludes a continued message (prefix)"),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses calls without results and results without calls.
 pub(super) fn check_calls(messages: &[ChatMessage]) -> Result<()> {
     let mut index = 0;
@@ -259,11 +275,9 @@ fn check_results(index: usize, calls: &[ToolCall], results: &[&str]) -> Result<(
             format!("{path}: the list is empty; leave it out"),
         ));
     }
+    let mut ids = HashSet::with_capacity(calls.len());
     for (position, call) in calls.iter().enumerate() {
-        if calls[..position]
-            .iter()
-            .any(|earlier| earlier.id == call.id)
-        {
+        if !ids.insert(call.id.as_str()) {
             return Err(refusal(
                 format!("{path}[{position}].id"),
                 format!(
@@ -273,22 +287,15 @@ fn check_results(index: usize, calls: &[ToolCall], results: &[&str]) -> Result<(
             ));
         }
     }
-    let is_missing = |call: &&ToolCall| !results.contains(&call.id.as_str());
-    let missing: Vec<_> = calls
-        .iter()
-        .filter(is_missing)
-        .map(|call| call.id.as_str())
-        .collect();
+    let answered: HashSet<&str> = results.iter().copied().collect();
+    let missing: Vec<_> = ids.difference(&answered).take(MAX_SHOWN_IDS).collect();
     if results.len() < calls.len() || !missing.is_empty() {
-        let others: Vec<_> = results
-            .iter()
-            .filter(|id| !calls.iter().any(|call| call.id == **id))
-            .collect();
+        let others: Vec<_> = answered.difference(&ids).take(MAX_SHOWN_IDS).collect();
         return Err(refusal(
             &path,
             format!(
-                "{path}: each call needs a tool message with its tool_call_id right after it; missing: {missing:?}, \
-                 unexpected: {others:?}"
+                "{path}: each call needs a tool message with its tool_call_id right after it; \
+                 missing: {missing:?}, unexpected: {others:?}"
             ),
         ));
     }

@@ -76,10 +76,12 @@ pub(super) fn convert(
                 scope,
             )?)),
             Role::System => {
+                let is_addition = |block: &Block| matches!(block, Block::ToolAddition(_));
+                let has_addition = message.blocks.iter().any(is_addition);
                 let system = convert_system(message.blocks, index, scope)?;
                 if scope.model.version == ModelVersion::DeepseekV4Pro {
                     messages.extend(reminder(&system.content));
-                } else {
+                } else if !has_addition || scope.brings_tools || !system.content.text().is_empty() {
                     messages.push(Message::System(system));
                 }
             }

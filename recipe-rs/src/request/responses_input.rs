@@ -114,6 +114,10 @@ impl Builder<'_> {
                     self.close_turn()?;
                 }
             }
+            ItemKind::Reasoning {
+                text: None,
+                is_encrypted,
+            } if self.context.options.compat || !is_encrypted => {}
             ItemKind::Reasoning { text, is_encrypted } => {
                 let has_no_text =
                     |turn: &Turn| turn.texts.as_deref().unwrap_or_default().is_empty();

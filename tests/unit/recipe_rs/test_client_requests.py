@@ -10,7 +10,7 @@ import pytest
 
 recipe_rs = pytest.importorskip("recipe_rs", reason="the codec is not installed: pip install ./recipe-rs")
 
-REQUESTS = Path(__file__).parents[2] / "data" / "client_requests.jsonl"
+REQUESTS = Path(__file__).parents[2] / "data" / "codec_requests.jsonl"
 CLASSES = {
     "chat/completions": "ChatCompletionRequest",
     "responses": "ResponsesRequest",
@@ -25,8 +25,7 @@ ALIASES = ["deepseek-chat", "deepseek-reasoner", "claude-sonnet-4-5", "gpt-5"]
 
 def recorded() -> list[tuple[str, str, dict[str, Any]]]:
     lines = [json.loads(line) for line in REQUESTS.read_text(encoding="utf-8").splitlines()]
-    routed = [(line["id"], CLASSES.get(line["path"].removeprefix("/").removeprefix("v1/")), line) for line in lines]
-    return [(id_, class_name, line["body"]) for id_, class_name, line in routed if class_name and line["body"]]
+    return [(line["id"], CLASSES[line["path"]], line["body"]) for line in lines]
 
 
 def test_sixty_bodies_are_covered() -> None:
