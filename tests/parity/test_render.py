@@ -85,6 +85,9 @@ def test_random_conversations_encode_alike(encoding: str, encoders: dict[str, tu
     def compare(seed: int) -> None:
         planned = plan(random.Random(seed))
         planned.renamed_tokens = None
+        for _, _, keywords in planned.messages:
+            # Other marks of images are no entries of the vocabulary.
+            keywords.pop("image_token", None)
         assert ours.encode(build(recipe_rs, planned)) == theirs.encode(build(official, planned))
 
     compare()

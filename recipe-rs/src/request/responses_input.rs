@@ -248,6 +248,9 @@ impl Builder<'_> {
             self.push(turn.index, Message::Tool(message));
         }
         for tools in turn.brought {
+            if self.context.forbids_calls {
+                continue;
+            }
             self.loaded.extend(tools.iter().cloned());
             let message = SystemMessage {
                 content: Content::default(),
