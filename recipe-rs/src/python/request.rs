@@ -10,8 +10,8 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use crate::error::Result;
 use crate::json::Value;
 use crate::python::conversation::PyConversation;
-use crate::python::parsing_options::PyParsingOptions;
 use crate::python::request_options::{PyConversionOptions, PyModelVersion};
+use crate::python::stream::PyParsingOptions;
 use crate::python::value::{from_python, to_python};
 use crate::request::{
     ChatCompletionRequest, ConversationRequest, InferenceOptions, MessagesRequest,
@@ -155,9 +155,7 @@ impl PyConversationRequest {
 
     #[getter]
     fn parsing_options(&self) -> PyParsingOptions {
-        PyParsingOptions {
-            inner: self.0.parsing_options.clone(),
-        }
+        PyParsingOptions(self.0.parsing_options.clone())
     }
 
     #[getter]

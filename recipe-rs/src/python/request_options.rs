@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::python::parsing_options::output_format;
 use crate::python::special_tokens::PySpecialTokens;
+use crate::python::stream::output_format_named;
 use crate::request::{
     ConversionOptions, GenericModel, ModelVersion, ReasoningContentBehavior, WebSearchBehavior,
 };
@@ -204,7 +204,7 @@ impl PyConversionOptions {
             top_p,
             supports_thinking,
             supports_images,
-            output_format: self::output_format(output_format)?,
+            output_format: output_format_named(output_format)?,
         };
         Ok(self.with(|options| options.with_generic_model(model, generic)))
     }

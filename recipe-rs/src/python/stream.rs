@@ -388,7 +388,11 @@ impl PyParsingOptions {
     }
 }
 
-fn output_format_named(name: &str) -> PyResult<OutputFormat> {
+/// The format of this name.
+///
+/// # Errors
+/// `ValueError` that lists the names.
+pub(super) fn output_format_named(name: &str) -> PyResult<OutputFormat> {
     OutputFormat::from_name(name).ok_or_else(|| {
         let names: Vec<_> = OutputFormat::NAMES.map(|(name, _)| name).to_vec();
         PyValueError::new_err(format!(

@@ -176,6 +176,10 @@ impl MessagesRequest {
                 &definitions
             },
             model,
+            named_tool: match &choice {
+                RequestedChoice::Named(name) => Some(name),
+                _ => None,
+            },
             brings_tools: model.loads_tools_later() && choice != RequestedChoice::None,
         };
         messages_content::convert(self.messages, &scope, &mut messages, &mut origins)?;

@@ -45,6 +45,14 @@ pub(super) struct Scope<'a> {
     pub(super) model: ServedModel,
     /// Whether messages may bring tools.
     pub(super) brings_tools: bool,
+    /// The only tool that the request wants, if it names one.
+    pub(super) named_tool: Option<&'a str>,
+}
+
+impl Scope<'_> {
+    fn brings(&self, tool: &ToolDefinition) -> bool {
+        self.brings_tools && self.named_tool.is_none_or(|name| name == tool.name)
+    }
 }
 
 /// Reads the list of messages.
@@ -81,7 +89,10 @@ pub(super) fn convert(
                 let system = convert_system(message.blocks, index, scope)?;
                 if scope.model.version == ModelVersion::DeepseekV4Pro {
                     messages.extend(reminder(&system.content));
-                } else if !has_addition || scope.brings_tools || !system.content.text().is_empty() {
+                } else if !has_addition
+                    || system.tools.is_some()
+                    || !system.content.text().is_empty()
+                {
                     messages.push(Message::System(system));
                 }
             }
@@ -239,7 +250,7 @@ fn convert_user(
             messages.push(Message::User(content::join(vec![part], image_token(scope))));
         }
     }
-    if !brought.is_empty() && scope.brings_tools {
+    if !brought.is_empty() {
         messages.push(Message::System(SystemMessage {
             content: Content::default(),
             tools: Some(brought),
@@ -275,7 +286,9 @@ fn result_content(
                             format!("{path}: tool_reference {name:?} names no declared tool"),
                         )
                     })?;
-                brought.push(tool.clone());
+                if scope.brings(tool) {
+                    brought.push(tool.clone());
+                }
                 Part::Text(name)
             }
         });
@@ -393,7 +406,9 @@ fn convert_system(blocks: Vec<Block>, index: usize, scope: &Scope<'_>) -> Result
                         format!("{path}: tool_addition of {name:?} names no declared tool"),
                     )
                 })?;
-            added.push(tool.clone());
+            if scope.brings(tool) {
+                added.push(tool.clone());
+            }
             continue;
         }
         let said = format!("messages.{index}");
@@ -401,7 +416,7 @@ fn convert_system(blocks: Vec<Block>, index: usize, scope: &Scope<'_>) -> Result
     }
     Ok(SystemMessage {
         content: content::join(parts, image_token(scope)),
-        tools: (!added.is_empty() && scope.brings_tools).then_some(added),
+        tools: (!added.is_empty()).then_some(added),
     })
 }
 
