@@ -67,7 +67,7 @@ def _tools(rng: random.Random) -> list[dict[str, Any]]:
                 "name": name,
                 **some(rng, 0.6, description=text(rng)),
                 **some(rng, 0.8, parameters=rng.choice(SCHEMAS)),
-                **({"strict": rng.random() < 0.5} if rng.random() < 0.1 else {} if strict is None else {"strict": strict}),
+                **some(rng, 0.1 if strict is None else 1, strict=rng.random() < 0.5 if strict is None else strict),
             },
         }
         for name in rng.sample(["f", "g", "h-1", "X_"], rng.randrange(1, 4))

@@ -1,5 +1,7 @@
 """Random texts, JSON values and conversations; pure data, so that both codecs can build their own objects."""
 
+# ruff: noqa: RUF001
+
 from __future__ import annotations
 
 import json

@@ -44,8 +44,9 @@ RULES = [
     Rule(
         "F25",
         "sampling fields that the official codec ignores are checked",
-        lambda theirs, ours: _refused_by_us_only(theirs, ours)
-        and any(ours.detail.startswith(name) for name in EXTRA_FIELDS),
+        lambda theirs, ours: (
+            _refused_by_us_only(theirs, ours) and any(ours.detail.startswith(name) for name in EXTRA_FIELDS)
+        ),
     ),
     Rule(
         "type by number",

@@ -119,42 +119,76 @@ PARSE_ROWS = [
     _chat("part type", "messages[0].content[0].type", messages=[user([{"type": "input_audio"}])]),
     _chat("part text", "messages[0].content[0].text", messages=[user([{"type": "text"}])]),
     _chat("part no object", "messages[0].content[1]", messages=[user([TEXT, 5])]),
-    _chat("image_url string", "messages[0].content[0].image_url", messages=[user([{"type": "image_url", "image_url": "x"}])]),
+    _chat(
+        "image_url string",
+        "messages[0].content[0].image_url",
+        messages=[user([{"type": "image_url", "image_url": "x"}])],
+    ),
     _chat("call type", "messages[0].tool_calls[0].type", messages=[assistant(tool_calls=[chat_call(type="x")])]),
-    _chat("call arguments", "messages[0].tool_calls[0].function.arguments",
-          messages=[assistant(tool_calls=[chat_call(function={"name": "f"})])]),
+    _chat(
+        "call arguments",
+        "messages[0].tool_calls[0].function.arguments",
+        messages=[assistant(tool_calls=[chat_call(function={"name": "f"})])],
+    ),
     *[_chat(f"tool {v!r}", "tools[0]", tools=[v]) for v in (5, {"type": "x"}, {"type": "function"})],
-    *[_chat(f"choice {v!r}", "tool_choice", tool_choice=v) for v in ("x", {"type": "x"}, {"type": "function", "function": None})],
+    *[
+        _chat(f"choice {v!r}", "tool_choice", tool_choice=v)
+        for v in ("x", {"type": "x"}, {"type": "function", "function": None})
+    ],
     *[_responses(f"input {v!r}", "input", input=v) for v in (5, {})],
-    *[_responses(f"item {v!r}", "input[0]", input=[v]) for v in (5, {"content": "x"}, {"role": "tool", "content": "x"})],
+    *[
+        _responses(f"item {v!r}", "input[0]", input=[v])
+        for v in (5, {"content": "x"}, {"role": "tool", "content": "x"})
+    ],
     _responses("part type", "input[0].content[0]", input=[user([{"type": "text", "text": "x"}])]),
     _responses("reasoning content", "input[0].content", input=[{"type": "reasoning", "content": "x"}]),
     _responses("output type", "input[1].output", input=[item_call(), item_output(output=5)]),
-    _responses("search arguments", "input[0].arguments",
-               input=[{"type": "tool_search_call", "call_id": "c", "arguments": "x"}]),
+    _responses(
+        "search arguments", "input[0].arguments", input=[{"type": "tool_search_call", "call_id": "c", "arguments": "x"}]
+    ),
     _responses("instructions", "instructions", instructions=5),
     _responses("summary", "reasoning.summary", reasoning={"summary": "x"}),
     _responses("verbosity", "text.verbosity", text={"verbosity": "x"}),
     _responses("format regex", "text.format", text={"format": {"type": "regex", "regex": "a"}}),
     _responses("format name", "text.format.name", text={"format": {"type": "json_schema", "schema": {}}}),
-    _responses("search_context_size", "tools[0].search_context_size", tools=[{"type": "web_search", "search_context_size": "x"}]),
-    _responses("namespace tool", "tools[0].tools[0]", tools=[{"type": "namespace", "name": "n", "tools": [{"type": "x"}]}]),
-    *[_responses(f"choice {v!r}", "tool_choice", tool_choice=v) for v in ("x", {"type": "mcp"}, {"type": "file_search"})],
+    _responses(
+        "search_context_size",
+        "tools[0].search_context_size",
+        tools=[{"type": "web_search", "search_context_size": "x"}],
+    ),
+    _responses(
+        "namespace tool", "tools[0].tools[0]", tools=[{"type": "namespace", "name": "n", "tools": [{"type": "x"}]}]
+    ),
+    *[
+        _responses(f"choice {v!r}", "tool_choice", tool_choice=v)
+        for v in ("x", {"type": "mcp"}, {"type": "file_search"})
+    ],
     *[_messages(f"max_tokens {v!r}", "max_tokens", max_tokens=v) for v in (-1, 1.5)],
     _messages("stop_sequences", "stop_sequences", stop_sequences="x"),
     _messages("user_id", "metadata.user_id", metadata={"user_id": 5}),
     *[_messages(f"system {v!r}", "system", system=v) for v in (5, [{"type": "image"}])],
-    *[_messages(f"message {v!r}", "messages[0]", messages=[v]) for v in ({"role": "user"}, {"role": "tool", "content": "x"})],
-    *[_messages(f"block {v!r}", "messages[0].content[0]", messages=[user([v])])
-      for v in ({"type": "text"}, {"type": "x"}, {"type": "tool_use", "id": "t", "name": "f"})],
-    _messages("media type", "messages[0].content[0]", messages=[
-        user([{"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": ""}}])]),
+    *[
+        _messages(f"message {v!r}", "messages[0]", messages=[v])
+        for v in ({"role": "user"}, {"role": "tool", "content": "x"})
+    ],
+    *[
+        _messages(f"block {v!r}", "messages[0].content[0]", messages=[user([v])])
+        for v in ({"type": "text"}, {"type": "x"}, {"type": "tool_use", "id": "t", "name": "f"})
+    ],
+    _messages(
+        "media type",
+        "messages[0].content[0]",
+        messages=[user([{"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": ""}}])],
+    ),
     *[_messages(f"tool {v!r}", "tools[0]", tools=[v]) for v in ({"input_schema": OBJECT}, 5)],
     *[_messages(f"choice {v!r}", "tool_choice", tool_choice=v) for v in ("auto", {"type": "required"})],
 ]
 
 VALUE_ROWS = [
-    *[Row(f"model of {c}", c, {"model": "x"}, ("model", "DeepSeek-V4-Pro", "DeepSeek-V4.1-Flash")) for c in (CHAT, RESPONSES, MESSAGES)],
+    *[
+        Row(f"model of {c}", c, {"model": "x"}, ("model", "DeepSeek-V4-Pro", "DeepSeek-V4.1-Flash"))
+        for c in (CHAT, RESPONSES, MESSAGES)
+    ],
     _chat("no messages", "messages", messages=[]),
     _messages("no messages", "messages", messages=[]),
     _responses("no items", "input", input=[]),
@@ -176,85 +210,175 @@ VALUE_ROWS = [
     _messages("empty stop", "stop[1]", stop_sequences=["a", ""]),
     _messages("17 stops", ("stop", "17"), stop_sequences=["a"] * 17),
     _chat("stream_options", "stream_options", stream_options={"include_usage": True}),
-    _chat("json_object without the word", "response_format", response_format={"type": "json_object"}, messages=[user("x")]),
+    _chat(
+        "json_object without the word", "response_format", response_format={"type": "json_object"}, messages=[user("x")]
+    ),
     _responses("json_object without the word", "text.format", text={"format": {"type": "json_object"}}, input="x"),
     _chat("schema", "schema", response_format=JSON_SCHEMA),
     _responses("schema", "schema", text={"format": {"type": "json_schema", "name": "n", "schema": {"type": "foo"}}}),
     _chat("result alone", ("messages", "tool_calls"), messages=[user(), chat_result()]),
     _chat("call alone", ("messages", "tool_call_id"), messages=[user(), assistant(tool_calls=[chat_call()])]),
-    _chat("wrong result", ("tool_call_id", "2"), messages=[user(), assistant(tool_calls=[chat_call()]), chat_result("2")]),
-    _chat("call twice", ("tool_call_id", "message[1]"),
-          messages=[user(), assistant(tool_calls=[chat_call(), chat_call()]), chat_result(), chat_result()]),
+    _chat(
+        "wrong result", ("tool_call_id", "2"), messages=[user(), assistant(tool_calls=[chat_call()]), chat_result("2")]
+    ),
+    _chat(
+        "call twice",
+        ("tool_call_id", "message[1]"),
+        messages=[user(), assistant(tool_calls=[chat_call(), chat_call()]), chat_result(), chat_result()],
+    ),
     _chat("empty calls", "messages[1].tool_calls", messages=[user(), assistant(tool_calls=[])]),
     _chat("empty assistant", ("messages", "content"), messages=[user(), assistant()]),
     _chat("prefix inside", "prefix", messages=[assistant("x", prefix=True), user()]),
     _chat("prefix with tools", "prefix", messages=[user(), assistant("x", prefix=True)], tools=[chat_tool()]),
     _chat("image of assistant", "messages", messages=[user(), assistant(image("http://x")["content"])]),
     _responses("image of assistant", "input[0]", input=[assistant([{"type": "input_image", "image_url": "http://x"}])]),
-    _messages("image of assistant", "messages", messages=[assistant([{"type": "image", "source": {"type": "url", "url": "http://x"}}])]),
-    *[_chat(f"image {v[:30]!r}", ".messages[0]", messages=[image(v)]) for v in ("ftp://x", "data:image/png;base64,A-_A", "x")],
+    _messages(
+        "image of assistant",
+        "messages",
+        messages=[assistant([{"type": "image", "source": {"type": "url", "url": "http://x"}}])],
+    ),
+    *[
+        _chat(f"image {v[:30]!r}", ".messages[0]", messages=[image(v)])
+        for v in ("ftp://x", "data:image/png;base64,A-_A", "x")
+    ],
     _chat("empty file", ".messages[0]", messages=[user([{"type": "file"}])]),
     _chat("long URL", (".messages[0].image_url.url[0]", "8192"), messages=[image("http://x/" + "a" * 8192)]),
     *[_chat(f"tool name {v[:9]!r}", "tools[0].function.name", tools=[chat_tool(v)]) for v in ("", "a b", "f" * 129)],
     *[_responses(f"tool name {v[:9]!r}", "tools[0].name", tools=[function(v)]) for v in ("", "a b", "f" * 129)],
     *[_messages(f"tool name {v[:9]!r}", "tools[0].name", tools=[client_tool(v)]) for v in ("", "a b", "f" * 129)],
-    _responses("namespaced name", "tools[0].tools[0].name", tools=[{"type": "namespace", "name": "n", "tools": [function("a b")]}]),
+    _responses(
+        "namespaced name",
+        "tools[0].tools[0].name",
+        tools=[{"type": "namespace", "name": "n", "tools": [function("a b")]}],
+    ),
     _chat("same names", "tools", tools=[chat_tool(), chat_tool()]),
     _responses("same names", "tools", tools=[function(), function()]),
     _messages("same names", "tools", tools=[client_tool(), client_tool()]),
-    *[_chat(f"parameters {v!r}", "f", tools=[chat_tool(parameters=v)]) for v in ({}, {"type": "string"}, {"type": ["object"]}, {"type": "object", "properties": 1})],
+    *[
+        _chat(f"parameters {v!r}", "f", tools=[chat_tool(parameters=v)])
+        for v in ({}, {"type": "string"}, {"type": ["object"]}, {"type": "object", "properties": 1})
+    ],
     _responses("parameters", "f", tools=[function(parameters={"type": "string"})]),
-    *[_messages(f"input_schema {v!r}", "f", tools=[{"name": "f", **v}]) for v in ({}, {"input_schema": None}, {"input_schema": {}})],
-    *[_chat(f"strict {v!r}", "tool parameters", tools=strict_tool(v)) for v in (
-        {}, {"type": "string"}, {**PROPERTIES, "required": []}, {**PROPERTIES, "required": ["b"]},
-        {**PROPERTIES, "additionalProperties": True}, {"type": "object", "properties": {"a": {}}},
-        {"type": "object", "properties": {"a": {"type": "object"}}}, {"type": "object", "properties": {"a": {"type": "array"}}},
-        {"type": "object", "properties": {"a": {"type": "string", "format": "date"}}},
-        {"type": "object", "properties": {"a": {"type": "string", "enum": [1]}}})],
-    _chat("strict tool and schema", ("response_format", "tools"), tools=[chat_tool(strict=True)],
-          response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": OBJECT}}),
+    *[
+        _messages(f"input_schema {v!r}", "f", tools=[{"name": "f", **v}])
+        for v in ({}, {"input_schema": None}, {"input_schema": {}})
+    ],
+    *[
+        _chat(f"strict {v!r}", "tool parameters", tools=strict_tool(v))
+        for v in (
+            {},
+            {"type": "string"},
+            {**PROPERTIES, "required": []},
+            {**PROPERTIES, "required": ["b"]},
+            {**PROPERTIES, "additionalProperties": True},
+            {"type": "object", "properties": {"a": {}}},
+            {"type": "object", "properties": {"a": {"type": "object"}}},
+            {"type": "object", "properties": {"a": {"type": "array"}}},
+            {"type": "object", "properties": {"a": {"type": "string", "format": "date"}}},
+            {"type": "object", "properties": {"a": {"type": "string", "enum": [1]}}},
+        )
+    ],
+    _chat(
+        "strict tool and schema",
+        ("response_format", "tools"),
+        tools=[chat_tool(strict=True)],
+        response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": OBJECT}},
+    ),
     _chat("required with thinking", "tool_choice", tools=[chat_tool()], tool_choice="required"),
     _responses("required with thinking", "tool_choice", tools=[function()], tool_choice="required"),
-    _messages("required with thinking", "tool_choice", tools=[client_tool()], tool_choice={"type": "tool", "name": "f"}),
-    _chat("unknown choice", ("tool_choice", "g"), tools=[chat_tool()], tool_choice={"type": "function", "function": {"name": "g"}}),
-    _responses("unknown choice", ("tool_choice", "g"), tools=[function()], tool_choice={"type": "function", "name": "g"}),
+    _messages(
+        "required with thinking", "tool_choice", tools=[client_tool()], tool_choice={"type": "tool", "name": "f"}
+    ),
+    _chat(
+        "unknown choice",
+        ("tool_choice", "g"),
+        tools=[chat_tool()],
+        tool_choice={"type": "function", "function": {"name": "g"}},
+    ),
+    _responses(
+        "unknown choice", ("tool_choice", "g"), tools=[function()], tool_choice={"type": "function", "name": "g"}
+    ),
     _messages("unknown choice", ("tool_choice", "g"), tools=[client_tool()], tool_choice={"type": "tool", "name": "g"}),
-    *[_responses(f"input_image {sorted(v)}", "input[0].content[0]", input=[user([{"type": "input_image", **v}])])
-      for v in ({}, {"file_id": "x"}, {"file_id": "x", "image_url": "http://x"})],
+    *[
+        _responses(f"input_image {sorted(v)}", "input[0].content[0]", input=[user([{"type": "input_image", **v}])])
+        for v in ({}, {"file_id": "x"}, {"file_id": "x", "image_url": "http://x"})
+    ],
     _responses("call without output", "call_id", input=[item_call()]),
     _responses("output without call", "call_id", input=[item_output()]),
     _responses("two outputs", "call_id", input=[item_call(), item_output(), item_output()]),
     _responses("call twice", "call_id", input=[item_call(), item_call(), item_output()]),
     _responses("empty call_id", "input[1].call_id", input=[item_call(), item_output("")]),
     _responses("custom tool", "q", tools=[{"type": "custom", "name": "q"}]),
-    _responses("custom in namespace", "tools[0].tools[0]", tools=[{"type": "namespace", "name": "n", "tools": [{"type": "custom", "name": "q"}]}]),
-    Row("responses web search", RESPONSES, {"tools": [{"type": "web_search"}]}, ("tools",),
-        (("responses_web_search", ("WebSearchBehavior", "Reject")),)),
+    _responses(
+        "custom in namespace",
+        "tools[0].tools[0]",
+        tools=[{"type": "namespace", "name": "n", "tools": [{"type": "custom", "name": "q"}]}],
+    ),
+    Row(
+        "responses web search",
+        RESPONSES,
+        {"tools": [{"type": "web_search"}]},
+        ("tools",),
+        (("responses_web_search", ("WebSearchBehavior", "Reject")),),
+    ),
     _messages("empty content", "messages.0", messages=[user([])]),
-    *[_messages(f"image {v!r}", "messages.0.content[0]", messages=[user([{"type": "image", "source": v}])]) for v in (
-        {"type": "base64", "media_type": "image/png", "data": "###"}, {"type": "url", "url": "ftp://x"}, {"type": "file", "file_id": "x"})],
-    *[_messages(f"{v[1]} of {v[0]}", "messages.0", messages=[{"role": v[0], "content": [v[2]]}]) for v in (
-        ("user", "thinking", {"type": "thinking", "thinking": "x"}), ("user", "use", use()), ("assistant", "result", result()),
-        ("user", "search result", {"type": "web_search_tool_result"}),
-        ("user", "addition", {"type": "tool_addition", "tool": {"name": "f"}}))],
+    *[
+        _messages(f"image {v!r}", "messages.0.content[0]", messages=[user([{"type": "image", "source": v}])])
+        for v in (
+            {"type": "base64", "media_type": "image/png", "data": "###"},
+            {"type": "url", "url": "ftp://x"},
+            {"type": "file", "file_id": "x"},
+        )
+    ],
+    *[
+        _messages(f"{v[1]} of {v[0]}", "messages.0", messages=[{"role": v[0], "content": [v[2]]}])
+        for v in (
+            ("user", "thinking", {"type": "thinking", "thinking": "x"}),
+            ("user", "use", use()),
+            ("assistant", "result", result()),
+            ("user", "search result", {"type": "web_search_tool_result"}),
+            ("user", "addition", {"type": "tool_addition", "tool": {"name": "f"}}),
+        )
+    ],
     _messages("use alone", ("messages.1", "t1"), messages=[user(), assistant([use()])]),
-    _messages("text before results", ("messages.2", "t1"), messages=[user(), assistant([use()]), user([TEXT, result()])]),
-    _messages("text after the use", ("messages.1.1", "t1"), messages=[user(), assistant([use(), TEXT]), user([result()])]),
+    _messages(
+        "text before results", ("messages.2", "t1"), messages=[user(), assistant([use()]), user([TEXT, result()])]
+    ),
+    _messages(
+        "text after the use", ("messages.1.1", "t1"), messages=[user(), assistant([use(), TEXT]), user([result()])]
+    ),
     _messages("result alone", ("messages.1.content.0", "tool_use_id"), messages=[user(), user([result()])]),
     _messages("use twice", "messages.1.content.1", messages=[user(), assistant([use(), use()]), user([result()])]),
     _messages("two results", "messages.2.content.1", messages=[user(), assistant([use()]), user([result(), result()])]),
-    _messages("unknown reference", ("messages.2.content.0", "g"), tools=[client_tool()], messages=[
-        user(), assistant([use()]), user([result(content=[{"type": "tool_reference", "tool_name": "g"}])])]),
-    _messages("unknown addition", ("messages.1.content.0", "g"), tools=[client_tool()], messages=[
-        user(), {"role": "system", "content": [{"type": "tool_addition", "tool": {"name": "g"}}]}]),
+    _messages(
+        "unknown reference",
+        ("messages.2.content.0", "g"),
+        tools=[client_tool()],
+        messages=[user(), assistant([use()]), user([result(content=[{"type": "tool_reference", "tool_name": "g"}])])],
+    ),
+    _messages(
+        "unknown addition",
+        ("messages.1.content.0", "g"),
+        tools=[client_tool()],
+        messages=[user(), {"role": "system", "content": [{"type": "tool_addition", "tool": {"name": "g"}}]}],
+    ),
     _messages("server block", "content", messages=[user(), assistant([{"type": "server_tool_use"}])]),
     *[_messages(f"tool type {v!r}", "tools[0]", tools=[client_tool(type=v)]) for v in ("custom", "bash_20250124")],
     _messages("all deferred", "tools", tools=[client_tool(defer_loading=True)]),
-    *[Row(f"reasoning of {c}", c, changes, (named,), (("reasoning_content_behavior", ("ReasoningContentBehavior", "Reject")),))
-      for c, named, changes in (
-          (CHAT, "reasoning_content", {"messages": [user(), assistant(tool_calls=[chat_call()]), chat_result()]}),
-          (RESPONSES, "reasoning_text", {"input": [user(), item_call(), item_output()]}),
-          (MESSAGES, "content[].thinking", {"messages": [user(), assistant([use()]), user([result()])]}))],
+    *[
+        Row(
+            f"reasoning of {c}",
+            c,
+            changes,
+            (named,),
+            (("reasoning_content_behavior", ("ReasoningContentBehavior", "Reject")),),
+        )
+        for c, named, changes in (
+            (CHAT, "reasoning_content", {"messages": [user(), assistant(tool_calls=[chat_call()]), chat_result()]}),
+            (RESPONSES, "reasoning_text", {"input": [user(), item_call(), item_output()]}),
+            (MESSAGES, "content[].thinking", {"messages": [user(), assistant([use()]), user([result()])]}),
+        )
+    ],
 ]
 
 ROWS = [*PARSE_ROWS, *VALUE_ROWS]

@@ -1,5 +1,7 @@
 """Random requests of the three protocols are accepted, refused and converted as the official codec does."""
 
+# ruff: noqa: T201
+
 from __future__ import annotations
 
 import collections

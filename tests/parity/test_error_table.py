@@ -1,5 +1,7 @@
 """Each refused condition is refused by both codecs, at random valid surroundings, and ours names the field."""
 
+# ruff: noqa: T201, PT017, PT018
+
 from __future__ import annotations
 
 import collections

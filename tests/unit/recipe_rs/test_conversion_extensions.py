@@ -1,4 +1,6 @@
-"""What conversion does with compat off: fixes F13-F19 and the extensions; the official codec refuses or ignores these."""
+"""What conversion does with compat off: fixes F13-F19, and extensions that the official codec refuses or ignores."""
+
+# ruff: noqa: RUF001, PT018
 
 from __future__ import annotations
 
@@ -119,7 +121,9 @@ def test_forced_calls_come_after_the_thinking() -> None:
 
 def test_allowed_tools_limit_calls_but_not_the_prompt() -> None:
     requests = [
-        chat(tools=TOOLS, tool_choice={"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [TOOLS[1]]}}),
+        chat(
+            tools=TOOLS, tool_choice={"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [TOOLS[1]]}}
+        ),
         responses(tools=ITEM_TOOLS, tool_choice={"type": "allowed_tools", "mode": "auto", "tools": [ITEM_TOOLS[1]]}),
     ]
     for request in requests:
@@ -177,18 +181,20 @@ def test_generic_models_keep_the_requested_sampling() -> None:
     assert request.chat_template_kwargs == {"enable_thinking": False}
     assert request.resolve_max_tokens(10, 4096) == 4086
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    request = recipe_rs.ChatCompletionRequest({"model": "m", "messages": [{"role": "user", "content": [picture]}]})
     with pytest.raises(recipe_rs.ConversionError) as refused:
-        body = {"model": "m", "messages": [{"role": "user", "content": [picture]}]}
-        recipe_rs.ChatCompletionRequest(body).convert(options)
+        request.convert(options)
     assert refused.value.param == "messages[0].content[0].image_url.url"
 
 
 @pytest.mark.parametrize("reasoning", [{}, {"reasoning_content": ""}, {"reasoning_content": None}])
 def test_b18_b29_missing_and_empty_reasoning_render_alike(reasoning: dict[str, Any]) -> None:
     turn = {"role": "assistant", "content": "x", **reasoning}
-    prompt = recipe_rs.DeepseekV41Encoding().render_conversation(
-        chat(messages=[USER, turn, USER], tools=TOOLS).conversation
-    ).prompt
+    prompt = (
+        recipe_rs.DeepseekV41Encoding()
+        .render_conversation(chat(messages=[USER, turn, USER], tools=TOOLS).conversation)
+        .prompt
+    )
     assert "<think></think>x" in prompt
 
 
