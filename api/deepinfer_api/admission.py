@@ -12,7 +12,7 @@ from statistics import fmean
 
 from starlette.requests import ClientDisconnect, Request
 
-from deepinfer_api.errors import ApiError, overloaded
+from deepinfer_api.errors import ApiError, overloaded, unavailable
 from deepinfer_api.settings import ServerSettings
 from deepinfer_api.telemetry import ServerMetrics
 
@@ -51,12 +51,26 @@ def check_key(keys: Sequence[str], path: str, headers: Iterable[tuple[bytes, byt
     raise ApiError(401, message, code="invalid_api_key", headers={"www-authenticate": "Bearer"})
 
 
-async def read_body(request: Request, settings: ServerSettings) -> bytes:
+@dataclass(slots=True, eq=False)
+class Uploads:
+    """Bodies on their way, so that a server that stops need not wait for clients that never finish theirs."""
+
+    deadlines: set[asyncio.Timeout] = field(default_factory=set)
+    is_ended: bool = False
+
+    def end(self) -> None:
+        """Refuse what has not come in full, now and later."""
+        self.is_ended = True
+        for deadline in self.deadlines:
+            deadline.reschedule(0)
+
+
+async def read_body(request: Request, settings: ServerSettings, uploads: Uploads) -> bytes:
     """The request body.
 
     Raises:
         ApiError: 413, as soon as more than `max_body_bytes` are announced or have come; 408, when nothing comes for
-            `receive_timeout_seconds`.
+            `receive_timeout_seconds`; 503, when the server stops before it is complete.
     """
     max_body_bytes = settings.max_body_bytes
     announced = request.headers.get("content-length", "")
@@ -64,15 +78,20 @@ async def read_body(request: Request, settings: ServerSettings) -> bytes:
         raise _too_large(max_body_bytes)
     chunks = []
     size = 0
+    deadline = asyncio.timeout(settings.receive_timeout_seconds)
     try:
-        async with asyncio.timeout(settings.receive_timeout_seconds) as deadline:
+        async with deadline:
+            uploads.deadlines.add(deadline)
             async for chunk in request.stream():
                 size += len(chunk)
                 if size > max_body_bytes:
                     raise _too_large(max_body_bytes)
                 chunks.append(chunk)
-                deadline.reschedule(asyncio.get_running_loop().time() + settings.receive_timeout_seconds)
+                if not uploads.is_ended:
+                    deadline.reschedule(asyncio.get_running_loop().time() + settings.receive_timeout_seconds)
     except TimeoutError:
+        if uploads.is_ended:
+            raise unavailable("the server is shutting down and takes no new requests", "draining", 5) from None
         raise ApiError(
             408,
             f"nothing of the body came for {settings.receive_timeout_seconds:g} s",
@@ -81,6 +100,8 @@ async def read_body(request: Request, settings: ServerSettings) -> bytes:
         ) from None
     except ClientDisconnect:
         raise ApiError(499, "the client left before its request was complete", code="client_gone") from None
+    finally:
+        uploads.deadlines.discard(deadline)
     return b"".join(chunks)
 
 

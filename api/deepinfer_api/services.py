@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from deepinfer_api.admission import Admission
+from deepinfer_api.admission import Admission, Uploads
 from deepinfer_api.backends.base import BackendLoad, GenerationBackend
 from deepinfer_api.codec import Codec
 from deepinfer_api.errors import ApiError, unavailable
@@ -47,6 +47,7 @@ class Services:
     created: int
     metrics: ServerMetrics = field(default_factory=ServerMetrics)
     state: ServerState = ServerState.LOADING
+    uploads: Uploads = field(default_factory=Uploads)
     admission: Admission = field(init=False)
     running: RunningAnswers = field(init=False)
     exposition: PrometheusExposition = field(init=False)
@@ -69,6 +70,7 @@ class Services:
     def drain(self) -> None:
         """Take no new work; what runs goes on."""
         self.state = ServerState.DRAINING
+        self.uploads.end()
 
     @property
     def is_dead(self) -> bool:

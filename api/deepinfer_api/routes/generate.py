@@ -38,7 +38,7 @@ async def receive(request: Request, services: Services, kind: type[Body]) -> tup
         ApiError: 400, 408, 413, or 503 while no model is ready.
     """
     services.ready_model()
-    data = await read_body(request, services.settings)
+    data = await read_body(request, services.settings, services.uploads)
     # Time starts when the request is complete: a slow upload is no time in the queue.
     arrival = Arrival(time.monotonic(), request.state.request_id, request.state.client_key)
     return arrival, parse_body(kind, data)

@@ -42,7 +42,7 @@ class DetokenizeBody(RequestBody):
 @router.post("/tokenize", summary="Text or a conversation to ids")
 async def tokenize(request: Request, services: ServicesDependency) -> dict[str, Any]:
     """The ids a completion or chat request with the same content would use."""
-    body = parse_body(TokenizeBody, await read_body(request, services.settings))
+    body = parse_body(TokenizeBody, await read_body(request, services.settings, services.uploads))
     services.check_model_name(body.model)
     model = services.loaded_model()
     codec = model.codec
@@ -77,7 +77,7 @@ async def tokenize(request: Request, services: ServicesDependency) -> dict[str, 
 @router.post("/detokenize", summary="Ids to text")
 async def detokenize(request: Request, services: ServicesDependency) -> dict[str, Any]:
     """The text of the ids, special tokens spelled out."""
-    body = parse_body(DetokenizeBody, await read_body(request, services.settings))
+    body = parse_body(DetokenizeBody, await read_body(request, services.settings, services.uploads))
     services.check_model_name(body.model)
     codec = services.loaded_model().codec
     check_token_ids(body.tokens, codec.vocab_size, "tokens")

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from starlette.requests import Request
 
-from deepinfer_api.admission import Admission, check_key, read_body
+from deepinfer_api.admission import Admission, Uploads, check_key, read_body
 from deepinfer_api.errors import ApiError
 from deepinfer_api.settings import ServerSettings
 from deepinfer_api.telemetry import ServerMetrics
@@ -119,7 +119,7 @@ def test_a_body_that_stops_coming_is_408(pieces):
 
     request = Request({"type": "http", "method": "POST", "headers": []}, receive)
     with pytest.raises(ApiError, match="nothing of the body came") as caught:
-        asyncio.run(read_body(request, ServerSettings(receive_timeout_seconds=0.01)))
+        asyncio.run(read_body(request, ServerSettings(receive_timeout_seconds=0.01), Uploads()))
     assert (caught.value.status, caught.value.headers["connection"]) == (408, "close")
 
 
@@ -131,4 +131,30 @@ def test_a_slow_body_is_read_as_long_as_it_comes():
         return {"type": "http.request", "body": waiting.pop(0), "more_body": bool(waiting)}
 
     request = Request({"type": "http", "method": "POST", "headers": []}, receive)
-    assert asyncio.run(read_body(request, ServerSettings(receive_timeout_seconds=30.0))) == b"{ }"
+    assert asyncio.run(read_body(request, ServerSettings(receive_timeout_seconds=30.0), Uploads())) == b"{ }"
+
+
+@pytest.mark.parametrize("num_pieces", [0, 1, 1000])
+def test_a_server_that_stops_waits_for_no_body(num_pieces):
+    uploads = Uploads()
+    num_left = num_pieces
+
+    async def receive():
+        nonlocal num_left
+        if num_left:
+            num_left -= 1
+            await asyncio.sleep(0.001)
+            return {"type": "http.request", "body": b"x", "more_body": True}
+        await asyncio.Event().wait()
+
+    async def run():
+        request = Request({"type": "http", "method": "POST", "headers": []}, receive)
+        reading = asyncio.create_task(read_body(request, ServerSettings(), uploads))
+        await asyncio.sleep(0.01)
+        uploads.end()
+        with pytest.raises(ApiError) as caught:
+            await reading
+        assert (caught.value.status, caught.value.code) == (503, "draining")
+        assert not uploads.deadlines
+
+    asyncio.run(run())
