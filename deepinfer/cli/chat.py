@@ -6,7 +6,18 @@ from typing import Annotated, Any
 
 import typer
 
-from deepinfer.cli.client_options import ApiKey, MaxTokens, ModelName, Seed, System, Temperature, TopP, Url
+from deepinfer.cli.client_options import (
+    DEFAULT_TEMPERATURE,
+    DEFAULT_TOP_P,
+    ApiKey,
+    MaxTokens,
+    ModelName,
+    Seed,
+    System,
+    Temperature,
+    TopP,
+    Url,
+)
 from deepinfer.cli.engine_options import CpuBackend, Device, DType, KVCacheMemory, MaxModelLen, ModelArgument, Threads
 
 HELP = "/clear forgets the conversation, /retry answers again, /exit or Ctrl-D leaves, Ctrl-C stops an answer."
@@ -19,8 +30,8 @@ def chat(
     model_name: ModelName = None,
     system: System = None,
     max_tokens: MaxTokens = None,
-    temperature: Temperature = None,
-    top_p: TopP = None,
+    temperature: Temperature = DEFAULT_TEMPERATURE,
+    top_p: TopP = DEFAULT_TOP_P,
     seed: Seed = None,
     show_timings: Annotated[bool, typer.Option("--timings", help="Show speed after each answer.")] = False,
     max_model_len: MaxModelLen = None,

@@ -23,9 +23,13 @@ ModelName = Annotated[
 ]
 System = Annotated[str | None, typer.Option(help="System message.", rich_help_panel=SAMPLING_PANEL)]
 MaxTokens = Annotated[int | None, typer.Option(help="Longest answer in tokens.", min=1, rich_help_panel=SAMPLING_PANEL)]
+
+# An interactive user judges a model by its first answers, and small models ramble at temperature 1.
+DEFAULT_TEMPERATURE = 0.7
+DEFAULT_TOP_P = 0.95
 Temperature = Annotated[
-    float | None,
-    typer.Option(help="0 is greedy. Default: the model's.", min=0.0, max=2.0, rich_help_panel=SAMPLING_PANEL),
+    float,
+    typer.Option(help="0 is greedy.", min=0.0, max=2.0, rich_help_panel=SAMPLING_PANEL),
 ]
-TopP = Annotated[float | None, typer.Option(help="Nucleus sampling.", min=0.0, max=1.0, rich_help_panel=SAMPLING_PANEL)]
+TopP = Annotated[float, typer.Option(help="Nucleus sampling.", min=0.0, max=1.0, rich_help_panel=SAMPLING_PANEL)]
 Seed = Annotated[int | None, typer.Option(help="Makes an answer repeatable.", min=0, rich_help_panel=SAMPLING_PANEL)]

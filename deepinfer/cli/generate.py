@@ -7,7 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from deepinfer.cli.client_options import ApiKey, MaxTokens, ModelName, Seed, System, Temperature, TopP, Url
+from deepinfer.cli.client_options import (
+    DEFAULT_TEMPERATURE,
+    DEFAULT_TOP_P,
+    ApiKey,
+    MaxTokens,
+    ModelName,
+    Seed,
+    System,
+    Temperature,
+    TopP,
+    Url,
+)
 from deepinfer.cli.engine_options import CpuBackend, Device, DType, KVCacheMemory, MaxModelLen, Threads
 
 
@@ -26,8 +37,8 @@ def generate(
     model_name: ModelName = None,
     system: System = None,
     max_tokens: MaxTokens = 512,
-    temperature: Temperature = None,
-    top_p: TopP = None,
+    temperature: Temperature = DEFAULT_TEMPERATURE,
+    top_p: TopP = DEFAULT_TOP_P,
     seed: Seed = None,
     max_model_len: MaxModelLen = None,
     device: Device = "auto",
