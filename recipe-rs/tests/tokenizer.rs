@@ -1,5 +1,7 @@
 //! The tokenizer against vectors of the reference, and its invariants.
 
+#![allow(clippy::unwrap_used, reason = "tests fail by panic")]
+
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 

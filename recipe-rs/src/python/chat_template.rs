@@ -59,14 +59,14 @@ impl PyChatTemplateEncoding {
         &self,
         py: Python<'py>,
         rendered: &PyRenderedPrompt,
-    ) -> Result<Bound<'py, PyBytes>> {
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let prompt = &rendered.0;
         let ids = py.detach(|| {
             self.0
                 .tokenizer()
                 .encode_ranges(&prompt.prompt, &prompt.special_ranges, None)
         })?;
-        Ok(id_bytes(py, &ids))
+        id_bytes(py, &ids)
     }
 }
 

@@ -77,7 +77,7 @@ impl PyTokenizer {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let num_threads = thread_count(num_threads)?;
         let ids = py.detach(|| self.0.encode_plain(text, num_threads))?;
-        Ok(id_bytes(py, &ids))
+        id_bytes(py, &ids)
     }
 
     /// Return the ids of `text` as native u32; exactly `special_ranges`, in code points, are added tokens.
@@ -98,7 +98,7 @@ impl PyTokenizer {
             let ranges = byte_ranges(text, &special_ranges)?;
             self.0.encode_ranges(text, &ranges, num_threads)
         })?;
-        Ok(id_bytes(py, &ids))
+        id_bytes(py, &ids)
     }
 
     /// Return the text of `ids`; bytes that are no UTF-8 become U+FFFD.
@@ -182,7 +182,7 @@ impl PyGrowingPrompt {
     }
 
     /// Return the ids of the text so far as native u32.
-    fn token_ids<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+    fn token_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         id_bytes(py, self.0.token_ids())
     }
 
@@ -202,9 +202,13 @@ fn thread_count(num_threads: Option<usize>) -> PyResult<Option<NonZeroUsize>> {
 }
 
 /// Ids as the bytes of native u32.
-pub(super) fn id_bytes<'py>(py: Python<'py>, ids: &[u32]) -> Bound<'py, PyBytes> {
-    let data: Vec<u8> = ids.iter().flat_map(|id| id.to_ne_bytes()).collect();
-    PyBytes::new(py, &data)
+pub(super) fn id_bytes<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, size_of_val(ids), |data| {
+        for (bytes, id) in data.as_chunks_mut().0.iter_mut().zip(ids) {
+            *bytes = id.to_ne_bytes();
+        }
+        Ok(())
+    })
 }
 
 /// Byte ranges of ranges in code points.

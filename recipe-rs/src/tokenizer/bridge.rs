@@ -38,15 +38,15 @@ impl BridgedPairs {
                     continue;
                 }
                 // A token that starts or ends inside a character bridges every pair that it can stand in.
-                let lefts = matching(&characters, left, |c, part| c.ends_with(part));
-                let rights = matching(&characters, right, |c, part| c.starts_with(part));
+                let lefts = matching(&characters, left, <[u8]>::ends_with);
+                let rights = matching(&characters, right, <[u8]>::starts_with);
                 num_pairs += lefts.len() * rights.len();
                 if num_pairs > MAX_PAIRS {
                     return None;
                 }
-                for left in &lefts {
-                    for right in &rights {
-                        let hash = Self::hash(*left, *right);
+                for left in lefts.iter().filter_map(cjk_letter) {
+                    for right in rights.iter().filter_map(cjk_letter) {
+                        let hash = Self::hash(left, right);
                         pairs.filter[hash >> 6] |= 1 << (hash & 63);
                     }
                 }
@@ -55,21 +55,34 @@ impl BridgedPairs {
         Some(pairs)
     }
 
-    /// Whether a token may stand across the boundary between two CJK characters, each given by its bytes.
+    /// Whether a token may stand across the boundary between two CJK characters, each given by its code point.
     #[must_use]
     #[inline]
-    pub(crate) fn contains(&self, left: [u8; 3], right: [u8; 3]) -> bool {
+    pub(crate) fn contains(&self, left: u32, right: u32) -> bool {
         let hash = Self::hash(left, right);
         self.filter[hash >> 6] >> (hash & 63) & 1 == 1
     }
 
     #[inline]
-    fn hash(left: [u8; 3], right: [u8; 3]) -> usize {
-        let code = |[a, b, c]: [u8; 3]| {
-            u64::from(a & 0x0F) << 12 | u64::from(b & 0x3F) << 6 | u64::from(c & 0x3F)
-        };
-        ((code(left) << 16 | code(right)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - BITS))
-            as usize
+    fn hash(left: u32, right: u32) -> usize {
+        let pair = u64::from(left) << 16 | u64::from(right);
+        (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - BITS)) as usize
+    }
+}
+
+/// Code point of a letter or mark of the CJK ranges, given the three bytes that it would take.
+#[must_use]
+#[inline]
+pub(crate) fn cjk_letter(bytes: &[u8; 3]) -> Option<u32> {
+    let [first, second, third] = bytes.map(u32::from);
+    let code_point = (first & 0x0F) << 12 | (second & 0x3F) << 6 | third & 0x3F;
+    if first & 0xF0 != 0xE0 {
+        return None;
+    }
+    match code_point {
+        0x4E00..=0x9FA5 => Some(code_point),
+        0x3040..=0x30FF => (class_at(bytes, 0).0 == Class::CjkLetter).then_some(code_point),
+        _ => None,
     }
 }
 
@@ -77,7 +90,7 @@ impl BridgedPairs {
 fn cjk_bytes(character: char) -> Option<[u8; 3]> {
     let mut bytes = [0; 3];
     character.encode_utf8(&mut bytes);
-    (class_at(&bytes, 0).0 == Class::CjkLetter).then_some(bytes)
+    cjk_letter(&bytes).map(|_| bytes)
 }
 
 /// The characters that a part of a token fits.
@@ -97,5 +110,20 @@ fn matching(
             .copied()
             .filter(|character| fits(character, part))
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_those_of_the_class() {
+        for character in ('\u{800}'..='\u{FFFF}').filter(|character| character.len_utf8() == 3) {
+            let mut bytes = [0; 3];
+            character.encode_utf8(&mut bytes);
+            let expected = (class_at(&bytes, 0).0 == Class::CjkLetter).then_some(character as u32);
+            assert_eq!(cjk_letter(&bytes), expected, "{character:?}");
+        }
     }
 }

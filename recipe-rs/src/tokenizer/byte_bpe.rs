@@ -73,7 +73,7 @@ impl ByteBpe {
             }
         }
         let merges = merge_ids(file, vocabulary)?;
-        let Some(merges) = MergeTable::new(byte_ids, &merges) else {
+        let Some(merges) = MergeTable::new(&byte_ids, &merges) else {
             return Ok(None);
         };
         let keeps_cjk_apart = kind.pre_tokenizer == PreTokenizer::DeepSeek;

@@ -65,7 +65,7 @@ impl MergeTable {
     ///
     /// The first of several merges of one pair counts.
     #[must_use]
-    pub(crate) fn new(byte_ids: [u32; 256], merges: &[(u32, u32, u32)]) -> Option<Self> {
+    pub(crate) fn new(byte_ids: &[u32; 256], merges: &[(u32, u32, u32)]) -> Option<Self> {
         let largest_id = merges
             .iter()
             .map(|merge| merge.0.max(merge.1).max(merge.2))
@@ -97,7 +97,7 @@ impl MergeTable {
             shift: 64 - bits,
             filter: vec![0; 1 << (FILTER_BITS - 6)].into(),
             byte_ranks: vec![NO_RANK; 1 << 16].into(),
-            byte_ids,
+            byte_ids: *byte_ids,
             products: merges.iter().map(|merge| merge.2).collect(),
             parts: parts.into(),
             is_ordered,

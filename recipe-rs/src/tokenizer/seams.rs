@@ -8,7 +8,7 @@ use super::byte_bpe::ByteBpe;
 use super::merge::MergeScratch;
 
 /// Bytes of a block: small enough for its symbols to stay in the processor's first caches.
-const BLOCK: usize = 1 << 11;
+const BLOCK: usize = 1 << 9;
 
 /// Appends the ids of `word` to `out`.
 pub(crate) fn merge(bpe: &ByteBpe, word: &[u8], scratch: &mut MergeScratch, out: &mut Vec<u32>) {

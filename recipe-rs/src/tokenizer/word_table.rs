@@ -109,17 +109,15 @@ pub(crate) fn word_key(text: &[u8], start: usize, length: usize) -> u128 {
         }
         keep
     };
-    match text
+    if let Some(bytes) = text
         .get(start..)
         .and_then(<[u8]>::first_chunk::<MAX_KEYED_BYTES>)
     {
-        Some(bytes) => u128::from_le_bytes(*bytes) & KEEP[length],
-        None => {
-            let mut bytes = [0; MAX_KEYED_BYTES];
-            bytes[..length].copy_from_slice(&text[start..start + length]);
-            u128::from_le_bytes(bytes)
-        }
+        return u128::from_le_bytes(*bytes) & KEEP[length];
     }
+    let mut bytes = [0; MAX_KEYED_BYTES];
+    bytes[..length].copy_from_slice(&text[start..start + length]);
+    u128::from_le_bytes(bytes)
 }
 
 /// Hash of a key.
@@ -189,6 +187,19 @@ impl<K: Copy + Default + PartialEq, const N: usize> Lines<K, N> {
         }
     }
 
+    /// A table of twice the size with the same keys.
+    fn doubled(&self, hash: impl Fn(K) -> u32) -> Self {
+        let mut table = Self::with_capacity(2 * self.capacity());
+        for line in &self.lines {
+            for (&key, &value) in line.keys.iter().zip(&line.values) {
+                if !value.is_none() {
+                    table.insert(key, hash(key), value);
+                }
+            }
+        }
+        table
+    }
+
     /// Adds a key that is not in the table; the caller keeps it below its capacity.
     fn insert(&mut self, key: K, hash: u32, value: PackedIds) {
         let mut at = self.line(hash);
@@ -233,6 +244,24 @@ impl WordTable {
         }
     }
 
+    /// Makes room for twice as many words of the size class of `length`, up to `limit` of them; at the limit the class
+    /// is emptied.
+    pub(crate) fn grow(&mut self, length: usize, limit: usize) {
+        if length <= MAX_SHORT_BYTES {
+            self.short = if 2 * self.short.capacity() > limit {
+                Lines::with_capacity(limit)
+            } else {
+                self.short.doubled(|key| key_hash(u128::from(key)))
+            };
+        } else {
+            self.long = if 2 * self.long.capacity() > limit {
+                Lines::with_capacity(limit)
+            } else {
+                self.long.doubled(key_hash)
+            };
+        }
+    }
+
     /// Adds a word that the table lacks; false (and nothing added) when there is no room.
     pub(crate) fn insert(&mut self, key: u128, hash: u32, length: usize, value: PackedIds) -> bool {
         if length <= MAX_SHORT_BYTES {
@@ -258,12 +287,6 @@ impl WordTable {
         } else {
             super::scan::simd::prefetch(&self.long.lines[self.long.line(hash)]);
         }
-    }
-
-    /// Numbers of words for which there is room.
-    #[must_use]
-    pub(crate) fn capacities(&self) -> (usize, usize) {
-        (self.short.capacity(), self.long.capacity())
     }
 }
 
@@ -298,7 +321,7 @@ mod tests {
     #[test]
     fn a_full_table_finds_everything_and_refuses_more() {
         let mut table = WordTable::with_capacity(20, 10);
-        let (num_short, num_long) = table.capacities();
+        let (num_short, num_long) = (table.short.capacity(), table.long.capacity());
         let word = |number: usize, length: usize| format!("{number:0length$}").into_bytes();
         for (length, count) in [(8, num_short), (12, num_long)] {
             for number in 0..count {

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
+use super::bridge::cjk_letter;
 use super::byte_bpe::ByteBpe;
 use super::merge::MergeScratch;
-use super::scan::deepseek::{Class, class_at};
 use super::seams;
 use super::word_table::{
-    MAX_KEYED_BYTES, MAX_PACKED, PackedIds, WordHash, WordTable, has_key, key_hash, word_key,
+    MAX_KEYED_BYTES, MAX_PACKED, MAX_SHORT_BYTES, PackedIds, WordHash, WordTable, has_key,
+    key_hash, word_key,
 };
 
 /// Words of a batch; their table lines are on the way from memory while the rest of the batch is split.
@@ -18,7 +19,7 @@ const MAX_ADDED: usize = 64;
 
 /// Words that the vocabulary table lacks, with room to grow to this many short and long ones.
 const MAX_CACHED: (usize, usize) = (1 << 16, 1 << 15);
-const FIRST_CACHED: (usize, usize) = (1 << 9, 1 << 8);
+const FIRST_CACHED: (usize, usize) = (1 << 10, 1 << 9);
 
 /// Words of more than [`MAX_KEYED_BYTES`] bytes are remembered up to this length and number.
 const MAX_LISTED_BYTES: usize = 128;
@@ -119,11 +120,7 @@ impl Worker {
         let Some(bridged) = &bpe.bridged else {
             return at;
         };
-        let next = |at: usize| {
-            let bytes = *text.get(at..)?.first_chunk::<3>()?;
-            ((0xE3..=0xE9).contains(&bytes[0]) && class_at(text, at).0 == Class::CjkLetter)
-                .then_some(bytes)
-        };
+        let next = |at: usize| cjk_letter(text.get(at..)?.first_chunk::<3>()?);
         let Some(mut before) = next(at) else {
             return at;
         };
@@ -218,14 +215,12 @@ impl Worker {
     /// Adds a word to the cache, which grows up to its limit and is emptied there.
     fn remember(&mut self, key: u128, hash: u32, length: usize, ids: PackedIds) {
         if !self.cache.insert(key, hash, length, ids) {
-            let (num_short, num_long) = self.cache.capacities();
-            let grown = (2 * num_short, 2 * num_long);
-            let size = if grown.0 > MAX_CACHED.0 {
-                FIRST_CACHED
+            let limit = if length <= MAX_SHORT_BYTES {
+                MAX_CACHED.0
             } else {
-                grown
+                MAX_CACHED.1
             };
-            self.cache = WordTable::with_capacity(size.0, size.1);
+            self.cache.grow(length, limit);
             self.cache.insert(key, hash, length, ids);
         }
     }

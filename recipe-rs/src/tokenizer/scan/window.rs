@@ -66,7 +66,7 @@ fn white_starts(masks: &Masks, taken: u64, joins: u64, known: u64) -> u64 {
     while before_newline != 0 {
         // This stretch lies between two newlines: it belongs to the piece that ends at the second.
         let end = before_newline & before_newline.wrapping_neg();
-        let start = 63 - (plain_first & (end - 1)).leading_zeros();
+        let start = (plain_first & (end - 1)).ilog2();
         after_newline &= !(1 << start);
         before_newline ^= end;
     }
@@ -84,7 +84,7 @@ fn without_open_white(starts: u64, white: u64, known: u64) -> u64 {
     if white & open_end & known == 0 {
         return starts & known;
     }
-    let run_start = 63 - (run_starts(white) & known).leading_zeros();
+    let run_start = (run_starts(white) & known).ilog2();
     starts & known & (u64::MAX >> (63 - run_start))
 }
 
