@@ -44,8 +44,8 @@ impl BridgedPairs {
                 if num_pairs > MAX_PAIRS {
                     return None;
                 }
-                for left in lefts.iter().filter_map(cjk_letter) {
-                    for right in rights.iter().filter_map(cjk_letter) {
+                for left in lefts.iter().copied().filter_map(cjk_letter) {
+                    for right in rights.iter().copied().filter_map(cjk_letter) {
                         let hash = Self::hash(left, right);
                         pairs.filter[hash >> 6] |= 1 << (hash & 63);
                     }
@@ -73,7 +73,7 @@ impl BridgedPairs {
 /// Code point of a letter or mark of the CJK ranges, given the three bytes that it would take.
 #[must_use]
 #[inline]
-pub(crate) fn cjk_letter(bytes: &[u8; 3]) -> Option<u32> {
+pub(crate) fn cjk_letter(bytes: [u8; 3]) -> Option<u32> {
     let [first, second, third] = bytes.map(u32::from);
     let code_point = (first & 0x0F) << 12 | (second & 0x3F) << 6 | third & 0x3F;
     if first & 0xF0 != 0xE0 {
@@ -81,7 +81,7 @@ pub(crate) fn cjk_letter(bytes: &[u8; 3]) -> Option<u32> {
     }
     match code_point {
         0x4E00..=0x9FA5 => Some(code_point),
-        0x3040..=0x30FF => (class_at(bytes, 0).0 == Class::CjkLetter).then_some(code_point),
+        0x3040..=0x30FF => (class_at(&bytes, 0).0 == Class::CjkLetter).then_some(code_point),
         _ => None,
     }
 }
@@ -90,7 +90,7 @@ pub(crate) fn cjk_letter(bytes: &[u8; 3]) -> Option<u32> {
 fn cjk_bytes(character: char) -> Option<[u8; 3]> {
     let mut bytes = [0; 3];
     character.encode_utf8(&mut bytes);
-    cjk_letter(&bytes).map(|_| bytes)
+    cjk_letter(bytes).map(|_| bytes)
 }
 
 /// The characters that a part of a token fits.
@@ -123,7 +123,7 @@ mod tests {
             let mut bytes = [0; 3];
             character.encode_utf8(&mut bytes);
             let expected = (class_at(&bytes, 0).0 == Class::CjkLetter).then_some(character as u32);
-            assert_eq!(cjk_letter(&bytes), expected, "{character:?}");
+            assert_eq!(cjk_letter(bytes), expected, "{character:?}");
         }
     }
 }

@@ -120,7 +120,7 @@ impl Worker {
         let Some(bridged) = &bpe.bridged else {
             return at;
         };
-        let next = |at: usize| cjk_letter(text.get(at..)?.first_chunk::<3>()?);
+        let next = |at: usize| cjk_letter(*text.get(at..)?.first_chunk::<3>()?);
         let Some(mut before) = next(at) else {
             return at;
         };
