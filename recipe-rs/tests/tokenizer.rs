@@ -1,6 +1,11 @@
 //! The tokenizer against vectors of the reference, and its invariants.
 
-#![allow(clippy::unwrap_used, reason = "tests fail by panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::single_range_in_vec_init,
+    clippy::reversed_empty_ranges,
+    reason = "tests fail by panic, and some ranges are wrong on purpose"
+)]
 
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;

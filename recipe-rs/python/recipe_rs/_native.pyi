@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, final
 
+__all__: list[str]
 __version__: str
 
 class RecipeError(Exception):
@@ -98,7 +99,7 @@ class GrowingPrompt:
     """A prompt that text is appended to; only its tail is encoded again."""
 
     def __new__(cls, tokenizer: Tokenizer) -> GrowingPrompt: ...
-    def append(self, text: str, special_ranges: Sequence[tuple[int, int]] = []) -> int:
+    def append(self, text: str, special_ranges: Sequence[tuple[int, int]] = ...) -> int:
         """Append text, with added tokens at `special_ranges` (code points); return how many ids stayed."""
 
     def token_ids(self) -> bytes:
@@ -126,8 +127,8 @@ class TextDelta:
     def num_released_tokens(self) -> int:
         """Tokens whose text has been returned completely so far."""
 
-    def __eq__(self, other: object) -> bool: ...
-    def __ne__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
 
 @final
 class TextStream:
@@ -137,7 +138,7 @@ class TextStream:
         cls,
         tokenizer: Tokenizer,
         *,
-        stop: Sequence[str] = [],
+        stop: Sequence[str] = ...,
         skip_special_tokens: bool = True,
         include_stop_str_in_output: bool = False,
     ) -> TextStream: ...
@@ -179,6 +180,10 @@ class RenderedPrompt:
     @property
     def special_ranges(self) -> list[tuple[int, int]]:
         """Ranges of `prompt`, in code points, that are special tokens; everything else is plain text."""
+
+    @property
+    def image_sources(self) -> list[Any]:
+        """The images in the order of their placeholders."""
 
 @final
 class PromptUsage:
