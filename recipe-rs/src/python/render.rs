@@ -132,7 +132,7 @@ macro_rules! encoding_class {
                 let ids = py
                     .detach(|| encode_prompt(tokenizer, &rendered.0))
                     .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-                Ok(id_bytes(py, &ids))
+                id_bytes(py, &ids)
             }
 
             /// Render a conversation into prompt text.
