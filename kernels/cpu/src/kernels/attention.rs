@@ -15,6 +15,9 @@ pub(crate) const CHUNK: usize = 256;
 /// Queries that share each load of a key or value.
 pub(crate) const MAX_QUERIES: usize = 6;
 
+/// How far ahead keys and values are asked for: they follow each other within a block.
+const PREFETCH_BYTES: usize = 2048;
+
 /// Queries of heads that share keys and values.
 pub(crate) struct QueryTile<'a> {
     /// `[query][head_dim]`, already multiplied by the softmax scale.
@@ -156,6 +159,7 @@ fn score_tile<S: Simd, const Q: usize>(
         .enumerate()
         .take(head_dim)
     {
+        s.prefetch(keys.as_ptr().cast::<u8>().wrapping_add(PREFETCH_BYTES));
         let (halves, _) = keys.as_chunks::<LANES>();
         let keys = [s.load_f16(&halves[0]), s.load_f16(&halves[1])];
         for query in 0..Q {
@@ -222,6 +226,7 @@ fn weigh_all<S: Simd, const Q: usize, const W: usize>(
     }
 }
 
+/// [`weigh_all`] for `W` vectors of columns from `column` on.
 #[inline(always)]
 fn weigh<S: Simd, const Q: usize, const W: usize>(
     s: S,
@@ -232,30 +237,43 @@ fn weigh<S: Simd, const Q: usize, const W: usize>(
     head_dim: usize,
     column: usize,
 ) {
-    let mut sums: [[S::F32; W]; Q] = std::array::from_fn(|query| {
-        let (vectors, _) = out[query].values[column..column + W * LANES].as_chunks::<LANES>();
-        std::array::from_fn(|i| s.load(&vectors[i]))
-    });
-    let mut position = span.0;
-    while position < span.1 {
-        let end = (position / KEY_TILE + 1) * KEY_TILE;
-        let end = end.min(span.1);
-        let values = tiles[position / KEY_TILE].values;
-        for position in position..end {
-            let row = &values[position % KEY_TILE * head_dim + column..][..W * LANES];
+    let columns = column..column + W * LANES;
+    let mut sums = [[s.splat(0.0); W]; Q];
+    for query in 0..Q {
+        let (vectors, _) = out[query].values[columns.clone()].as_chunks::<LANES>();
+        for i in 0..W {
+            sums[query][i] = s.load(&vectors[i]);
+        }
+    }
+    for tile in span.0 / KEY_TILE..span.1.div_ceil(KEY_TILE) {
+        let first = tile * KEY_TILE;
+        let (begin, end) = (
+            span.0.max(first) - first,
+            span.1.min(first + KEY_TILE) - first,
+        );
+        let mut tile_weights = [[0.0; KEY_TILE]; Q];
+        for query in 0..Q {
+            tile_weights[query] = weights[query].as_chunks().0[tile];
+        }
+        let rows = tiles[tile].values.chunks_exact(head_dim);
+        for (position, row) in rows.enumerate().take(end).skip(begin) {
+            let row = &row[columns.clone()];
+            s.prefetch(row.as_ptr().cast::<u8>().wrapping_add(PREFETCH_BYTES));
             let (vectors, _) = row.as_chunks::<LANES>();
-            let values: [S::F32; W] = std::array::from_fn(|i| s.load_f16(&vectors[i]));
+            let mut values = [s.splat(0.0); W];
+            for i in 0..W {
+                values[i] = s.load_f16(&vectors[i]);
+            }
             for query in 0..Q {
-                let weight = s.splat(weights[query][position]);
+                let weight = s.splat(tile_weights[query][position]);
                 for i in 0..W {
                     sums[query][i] = s.mul_add(weight, values[i], sums[query][i]);
                 }
             }
         }
-        position = end;
     }
     for query in 0..Q {
-        let (vectors, _) = out[query].values[column..column + W * LANES].as_chunks_mut::<LANES>();
+        let (vectors, _) = out[query].values[columns.clone()].as_chunks_mut::<LANES>();
         for i in 0..W {
             s.store(sums[query][i], &mut vectors[i]);
         }
@@ -278,12 +296,8 @@ impl Op for Fold<'_, '_> {
         } else {
             chunk.max
         };
-        let weight = |old: f32| {
-            let mut lanes = [0.0; LANES];
-            s.store(math::exp(s, s.splat(old - max)), &mut lanes);
-            lanes[0]
-        };
-        let (kept, added) = (weight(state.max), weight(chunk.max));
+        let kept = weight(s, state.max - max);
+        let added = weight(s, chunk.max - max);
         state.max = max;
         state.sum = state.sum * kept + chunk.sum * added;
         let (kept, added) = (s.splat(kept), s.splat(added));
@@ -300,6 +314,14 @@ impl Op for Fold<'_, '_> {
             );
         }
     }
+}
+
+/// e^x of one number. Not a closure: those are not always inlined, and then their vectors are slow.
+#[inline(always)]
+fn weight<S: Simd>(s: S, x: f32) -> f32 {
+    let mut lanes = [0.0; LANES];
+    s.store(math::exp(s, s.splat(x)), &mut lanes);
+    lanes[0]
 }
 
 pub(super) struct Finish<'a, 'b> {

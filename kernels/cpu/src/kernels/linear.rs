@@ -6,7 +6,7 @@
 
 use crate::activation::{QuantRow, QuantView};
 use crate::format::{Format, GROUP, PAIRS};
-use crate::simd::{LANES, Op, Simd};
+use crate::simd::{LANES, Op, Simd, both};
 
 /// From this many rows on, weights are unpacked once for all rows.
 const PANEL_ROWS: usize = 8;
@@ -78,15 +78,15 @@ fn direct_tile<S: Simd, F: Format, const R: usize>(
                 let mut sums = start::<S, F, R>(s, &x, at, part);
                 for eighth in part * 4 / F::PARTS..(part + 1) * 4 / F::PARTS {
                     for pair in 0..4 {
-                        let weights = [0, 1].map(|half| F::pair(s, block, sub, eighth, pair, half));
+                        let weights = both!(half => F::pair(s, block, sub, eighth, pair, half));
                         multiply(s, &mut sums, weights, &x, at, eighth * 4 + pair);
                     }
                 }
-                let scales = [0, 1].map(|half| F::scale(s, block, sub, part, half));
+                let scales = both!(half => F::scale(s, block, sub, part, half));
                 scale_and_add(s, &mut totals, sums, scales, &x, at);
             }
             if F::HAS_MINIMUM {
-                let minima = [0, 1].map(|half| F::minimum(s, block, sub, half));
+                let minima = both!(half => F::minimum(s, block, sub, half));
                 add_minima(s, &mut totals, minima, &x, at);
             }
         }
@@ -103,18 +103,19 @@ fn start<S: Simd, F: Format, const R: usize>(
     at: usize,
     part: usize,
 ) -> [[S::Int; 2]; R] {
-    std::array::from_fn(|row| {
-        if F::ZERO_POINT == 0 {
-            return [s.int_splat(0); 2];
+    let mut sums = [[s.int_splat(0); 2]; R];
+    if F::ZERO_POINT != 0 {
+        for row in 0..R {
+            let of_parts = x[row].part_sums[at];
+            let codes = if F::PARTS == 1 {
+                of_parts[0] + of_parts[1]
+            } else {
+                of_parts[part]
+            };
+            sums[row] = [s.int_splat((-F::ZERO_POINT * codes).cast_unsigned()); 2];
         }
-        let sums = x[row].part_sums[at];
-        let codes = if F::PARTS == 1 {
-            sums[0] + sums[1]
-        } else {
-            sums[part]
-        };
-        [s.int_splat((-F::ZERO_POINT * codes).cast_unsigned()); 2]
-    })
+    }
+    sums
 }
 
 #[inline(always)]
@@ -257,29 +258,34 @@ fn unpacked_tile<S: Simd, F: Format, const R: usize>(
     stride: usize,
 ) -> usize {
     let x: [QuantRow<'_>; R] = std::array::from_fn(|row| x.row(first_row + row));
-    let mut totals: [Accumulators<S>; R] = std::array::from_fn(|row| {
-        if first == 0 {
-            return [s.splat(0.0); 2];
+    let mut totals: [Accumulators<S>; R] = [[s.splat(0.0); 2]; R];
+    if first > 0 {
+        for row in 0..R {
+            let (halves, _) = out[row * stride..][..GROUP].as_chunks::<LANES>();
+            totals[row] = [s.load(&halves[0]), s.load(&halves[1])];
         }
-        let (halves, _) = out[row * stride..][..GROUP].as_chunks::<LANES>();
-        [s.load(&halves[0]), s.load(&halves[1])]
-    });
+    }
+    // While these rows are multiplied, the next ones come near: one cache line for each block.
+    let ahead = R * x[0].pairs.len();
     for (offset, unpacked) in panel.iter().enumerate() {
         let at = first + offset;
+        for row in 0..R {
+            s.prefetch(x[row].pairs.as_ptr().wrapping_add(at + ahead).cast());
+        }
         for part in 0..F::PARTS {
             let mut sums = start::<S, F, R>(s, &x, at, part);
             for pair in part * PAIRS / F::PARTS..(part + 1) * PAIRS / F::PARTS {
-                let weights = [0, 1].map(|half| s.int_load(&unpacked.weights[pair][half]));
+                let weights = both!(half => s.int_load(&unpacked.weights[pair][half]));
                 multiply(s, &mut sums, weights, &x, at, pair);
             }
-            let scales = [0, 1].map(|half| s.load(&unpacked.scales[part][half]));
+            let scales = both!(half => s.load(&unpacked.scales[part][half]));
             scale_and_add(s, &mut totals, sums, scales, &x, at);
         }
         if F::HAS_MINIMUM {
             add_minima(
                 s,
                 &mut totals,
-                [0, 1].map(|half| s.load(&unpacked.minima[half])),
+                both!(half => s.load(&unpacked.minima[half])),
                 &x,
                 at,
             );

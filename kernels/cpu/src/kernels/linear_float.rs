@@ -2,7 +2,7 @@
 
 use crate::activation::QuantView;
 use crate::format::{FloatFormat, GROUP};
-use crate::simd::{LANES, Op, Simd};
+use crate::simd::{LANES, Op, Simd, both};
 
 /// Rows that share each load of a weight.
 const TILE: usize = 4;
@@ -63,7 +63,7 @@ fn tile<S: Simd, F: FloatFormat, const R: usize>(
                     .wrapping_add(PREFETCH_BYTES),
             );
         }
-        let weights = [0, 1].map(|half| F::column(s, column, half));
+        let weights = both!(half => F::column(s, column, half));
         for row in 0..R {
             let factor = s.splat(x[row][index]);
             for half in 0..2 {

@@ -34,7 +34,12 @@ impl Op for Quantise<'_> {
             .zip(sums.iter_mut().zip(part_sums));
         for (block, ((pairs, scale), (sum, parts))) in blocks.iter().zip(outputs) {
             let (vectors, _) = block.as_chunks::<LANES>();
-            let x: [S::F32; 4] = std::array::from_fn(|i| s.load(&vectors[i]));
+            let x = [
+                s.load(&vectors[0]),
+                s.load(&vectors[1]),
+                s.load(&vectors[2]),
+                s.load(&vectors[3]),
+            ];
             let mut largest = s.abs(x[0]);
             let mut poison = s.mul(x[0], s.splat(0.0));
             for x in &x[1..] {
@@ -45,10 +50,12 @@ impl Op for Quantise<'_> {
             let poison = s.sum(poison);
             let is_usable = largest > SMALLEST && poison == 0.0;
             let factor = s.splat(if is_usable { MAX_CODE / largest } else { 0.0 });
-            let codes = x.map(|x| {
-                let x = if is_usable { x } else { s.splat(0.0) };
-                s.round(s.mul(x, factor))
-            });
+            let mut codes = [s.int_splat(0); 4];
+            if is_usable {
+                for (codes, x) in codes.iter_mut().zip(x) {
+                    *codes = s.round(s.mul(x, factor));
+                }
+            }
             let (quarters, _) = pairs.as_chunks_mut::<{ LANES / 2 }>();
             for (quarter, codes) in quarters.iter_mut().zip(codes) {
                 s.store_pairs(codes, quarter);

@@ -9,7 +9,7 @@ use crate::shared::Shared;
 /// Rows below which every thread prepares the input of a linear layer itself.
 pub(crate) const OWN_ROWS: usize = 4;
 /// Rows that one item of a linear layer covers.
-pub(crate) const ROW_BLOCK: usize = 256;
+pub(crate) const ROW_BLOCK: usize = 128;
 /// Groups of weight rows that an item computes before it stores them.
 pub(crate) const GROUPS_AT_A_TIME: usize = 4;
 

@@ -12,6 +12,24 @@ pub(crate) use portable::Portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::Avx2;
 
+/// An expression for `half` 0 and 1, as an array. Not a closure: those are not always inlined into the
+/// function that enables the instructions, and their vectors then become calls.
+macro_rules! both {
+    ($half:ident => $body:expr) => {
+        [
+            {
+                let $half = 0;
+                $body
+            },
+            {
+                let $half = 1;
+                $body
+            },
+        ]
+    };
+}
+pub(crate) use both;
+
 /// Floats in one vector.
 pub(crate) const LANES: usize = 8;
 
