@@ -8,8 +8,9 @@ use crate::activation::{QuantRow, QuantView};
 use crate::format::{Format, GROUP, PAIRS};
 use crate::simd::{LANES, Op, Simd, both};
 
-/// From this many rows on, weights are unpacked once for all rows.
-const PANEL_ROWS: usize = 8;
+/// From this many rows on, weights are unpacked once for all rows; below, the loads and stores in between
+/// cost more than they save (measured).
+const PANEL_ROWS: usize = 24;
 /// Sub-blocks unpacked at a time: 16 KiB of weights, half of a first-level cache.
 pub(crate) const PANEL_SUBS: usize = 16;
 /// Rows that share each load of a weight.
