@@ -53,7 +53,9 @@ fn shape() -> ModelShape {
         num_kv_heads: KV_HEADS,
         head_dim: HEAD_DIM,
         rms_norm_eps: 1e-5,
-        rotary_frequencies: (0..HEAD_DIM / 2).map(|i| 0.5_f32.powi(i as i32)).collect(),
+        rotary_frequencies: std::iter::successors(Some(1.0), |frequency| Some(frequency * 0.5))
+            .take(HEAD_DIM / 2)
+            .collect(),
         sliding_window: None,
     }
 }
