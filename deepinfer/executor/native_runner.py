@@ -15,12 +15,11 @@ from deepinfer.executor.host import count_usable_processors, measure_available_m
 from deepinfer.executor.kv_memory import compute_num_blocks
 from deepinfer.executor.native_weights import Progress, load_native_weights
 from deepinfer.executor.request_states import RequestState, RequestStates, ScheduledRequest
-from deepinfer.executor.token_choice import PromptRows, add_prompt_logprobs, select_prompt_rows
+from deepinfer.executor.token_choice import NOT_FINITE, PromptRows, add_prompt_logprobs, select_prompt_rows
 from deepinfer.loader.checkpoint import Checkpoint
 from deepinfer.outputs import ModelRunnerOutput, SchedulerOutput, TokenLogprob
 from deepinfer.sampling import Sampler
 
-NOT_FINITE = "the model computed logits that are not finite"
 _HALF_BYTES = 2
 
 

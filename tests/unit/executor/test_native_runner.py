@@ -114,7 +114,7 @@ def test_rows_that_are_not_finite_are_errors_of_their_request(checkpoint):
     values = np.random.default_rng(0).standard_normal((MODEL_CONFIG.vocab_size, 64)).astype(np.float32)
     values[9] = 0.0
     embeddings = replace(checkpoint.tensors["embed_tokens"], storage="f32", data=values.reshape(-1).view(np.uint8))
-    config = replace(MODEL_CONFIG, rms_norm_eps=0.0)
+    config = replace(MODEL_CONFIG, rms_norm_eps=1e-50)
     executor = make_executor(CONFIG, TinyCheckpoint(config, checkpoint.tensors | {"embed_tokens": embeddings}))
     plan = SchedulerOutput(
         scheduled_new_requests=[
