@@ -1,5 +1,7 @@
 //! However an output is cut, its stream adds up to the same response.
 
+#![expect(clippy::unwrap_used, reason = "functions that tests call")]
+
 use proptest::prelude::*;
 use recipe_rs::{
     CallIds, ChatCompletionChunkGenerator, ChatCompletionResponse, InferenceChunk,

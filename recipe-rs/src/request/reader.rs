@@ -266,7 +266,7 @@ mod tests {
 
     use super::*;
 
-    fn message_of(error: Error) -> String {
+    fn message_of(error: &Error) -> String {
         error.to_string()
     }
 
@@ -280,11 +280,11 @@ mod tests {
         let part = content.items().unwrap().next().unwrap();
         let text = part.required("text").unwrap();
         assert_eq!(
-            message_of(text.string().unwrap_err()),
+            message_of(&text.string().unwrap_err()),
             "messages[0].content[0].text: expected a string, got 3"
         );
         assert_eq!(
-            message_of(part.required("type").map(|_| ()).unwrap_err()),
+            message_of(&part.required("type").map(|_| ()).unwrap_err()),
             "messages[0].content[0].type: is missing"
         );
     }
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn syntax_errors_tell_line_and_column() {
         let error = parse_body(b"{\"a\":\n 1").unwrap_err();
-        assert!(message_of(error).contains("line 2 column 2"));
+        assert!(message_of(&error).contains("line 2 column 2"));
         assert!(parse_body(b"[]").is_err() && parse_body(b"{} x").is_err());
     }
 
