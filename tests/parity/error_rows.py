@@ -337,7 +337,7 @@ VALUE_ROWS = [
             ("user", "use", use()),
             ("assistant", "result", result()),
             ("user", "search result", {"type": "web_search_tool_result"}),
-            ("user", "addition", {"type": "tool_addition", "tool": {"name": "f"}}),
+            ("user", "addition", {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "f"}}),
         )
     ],
     _messages("use alone", ("messages.1", "t1"), messages=[user(), assistant([use()])]),
@@ -360,7 +360,7 @@ VALUE_ROWS = [
         "unknown addition",
         ("messages.1.content.0", "g"),
         tools=[client_tool()],
-        messages=[user(), {"role": "system", "content": [{"type": "tool_addition", "tool": {"name": "g"}}]}],
+        messages=[user(), {"role": "system", "content": [{"type": "tool_addition", "tool": {"type": "tool_reference", "name": "g"}}]}],
     ),
     _messages("server block", "content", messages=[user(), assistant([{"type": "server_tool_use"}])]),
     *[_messages(f"tool type {v!r}", "tools[0]", tools=[client_tool(type=v)]) for v in ("custom", "bash_20250124")],

@@ -80,7 +80,9 @@ const ROLES: [(&str, Role); 6] = [
 
 pub(super) fn read(message: &Field<'_, '_>) -> Result<ChatMessage> {
     let role = message.required("role")?.choice(&ROLES)?;
-    message.optional_string("name")?;
+    if !matches!(role, Role::Tool | Role::LatestReminder) {
+        message.optional_string("name")?;
+    }
     Ok(match role {
         Role::System | Role::Developer => ChatMessage::System {
             parts: read_parts(&message.required("content")?)?,

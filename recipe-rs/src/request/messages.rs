@@ -154,7 +154,10 @@ impl MessagesRequest {
             }
             MessagesChoice::Named(name) => RequestedChoice::Named(name),
         };
-        let mut declared: Vec<_> = requested.iter().map(tools::unchecked).collect();
+        let mut declared = requested
+            .iter()
+            .map(tools::named_only)
+            .collect::<Result<Vec<_>>>()?;
         settle_deferred(&mut declared, model)?;
         let mut definitions = tools::definitions(requested, &choice, compat)?;
         settle_deferred(&mut definitions, model)?;

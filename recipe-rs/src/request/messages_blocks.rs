@@ -127,13 +127,11 @@ fn read_block(block: &Field<'_, '_>) -> Result<Block> {
                 .map_or_else(|| Ok(Vec::new()), |content| read_result(&content))?,
             is_error: block.optional_bool("is_error")?.unwrap_or(false),
         },
-        BlockType::ToolAddition => Block::ToolAddition(
-            block
-                .required("tool")?
-                .required("name")?
-                .string()?
-                .to_owned(),
-        ),
+        BlockType::ToolAddition => {
+            let tool = block.required("tool")?;
+            tool.required("type")?.choice(&[("tool_reference", ())])?;
+            Block::ToolAddition(tool.required("name")?.string()?.to_owned())
+        }
         BlockType::RedactedThinking => Block::Extension {
             kind: "redacted_thinking",
             text: None,

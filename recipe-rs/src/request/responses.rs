@@ -234,12 +234,8 @@ impl ResponsesRequest {
             forbids_calls,
         };
         responses_tools::check_web_search(&self.tools, "tools", options)?;
-        let declared = if choice == RequestedChoice::None {
-            Vec::new()
-        } else {
-            self.tools
-        };
-        let mut definitions = responses_tools::definitions(declared, "tools", context, &mut names)?;
+        let mut definitions =
+            responses_tools::definitions(self.tools, "tools", context, &mut names)?;
         let mut messages = Vec::new();
         let mut origins = Vec::new();
         if let Some(text) = instructions {

@@ -56,7 +56,7 @@ pub(super) struct FunctionTool {
 pub(super) struct ToolContext<'a> {
     pub(super) model: ServedModel,
     pub(super) options: &'a ConversionOptions,
-    /// Whether the request forbids calls, so that nothing about its tools is checked.
+    /// Whether the request forbids calls, so that only the names of its tools are checked.
     pub(super) forbids_calls: bool,
 }
 
@@ -279,7 +279,7 @@ fn function_definition(
         parameters_path: format!("{path}.parameters"),
     };
     if context.forbids_calls {
-        return Ok(tools::unchecked(&requested));
+        return tools::named_only(&requested);
     }
     tools::definition(requested, context.options.compat)
 }
@@ -326,9 +326,7 @@ fn namespace_functions(
     path: &str,
     context: ToolContext<'_>,
 ) -> Result<Vec<(String, FunctionTool)>> {
-    if !context.forbids_calls {
-        tools::check_name(namespace, &format!("{path}.name"))?;
-    }
+    tools::check_name(namespace, &format!("{path}.name"))?;
     let mut seen = std::collections::HashSet::with_capacity(declared.len());
     let mut functions = Vec::with_capacity(declared.len());
     for (index, tool) in declared.into_iter().enumerate() {

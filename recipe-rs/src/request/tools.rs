@@ -76,9 +76,10 @@ pub(super) fn choice_word(choice: &Field<'_, '_>) -> Result<RequestedChoice> {
     })
 }
 
-/// A tool as it is declared, for requests that forbid calls.
-pub(super) fn unchecked(tool: &RequestedTool) -> ToolDefinition {
-    ToolDefinition {
+/// A tool of a request that forbids calls: only its name is checked.
+pub(super) fn named_only(tool: &RequestedTool) -> Result<ToolDefinition> {
+    check_name(&tool.name, &tool.name_path)?;
+    Ok(ToolDefinition {
         name: tool.name.clone(),
         description: tool.description.clone(),
         parameters: tool
@@ -87,16 +88,19 @@ pub(super) fn unchecked(tool: &RequestedTool) -> ToolDefinition {
             .unwrap_or_else(|| Value::Object(Map::new())),
         strict: tool.strict,
         defer_loading: tool.defer_loading,
-    }
+    })
 }
 
-/// Checks all tools, unless the choice drops them unseen.
+/// Checks all tools; if the choice drops them, only their names.
 pub(super) fn definitions(
     tools: Vec<RequestedTool>,
     choice: &RequestedChoice,
     compat: bool,
 ) -> Result<Vec<ToolDefinition>> {
     if *choice == RequestedChoice::None {
+        tools
+            .iter()
+            .try_for_each(|tool| named_only(tool).map(|_| ()))?;
         return Ok(Vec::new());
     }
     let definitions = tools
