@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -50,8 +51,10 @@ RULES = [
     ),
     Rule(
         "type by number",
-        "a type is a name; the official codec takes numbers for unknown types",
-        lambda theirs, ours: _refused_by_us_only(theirs, ours) and ".type: expected a string, got" in ours.detail,
+        "a type is a name; the official codec also takes its number in a list",
+        lambda theirs, ours: (
+            _refused_by_us_only(theirs, ours) and re.search(r"\.type: expected .*, got -?\d", ours.detail) is not None
+        ),
     ),
     Rule(
         "F24",

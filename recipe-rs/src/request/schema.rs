@@ -260,8 +260,15 @@ fn number(
 ) -> Result<Map<String, Value>, String> {
     let mut out = with_type(name);
     copy_description(members, place, &mut out)?;
+    let is_right = |value: &Value| {
+        if name == "integer" {
+            value.is_i64()
+        } else {
+            value.is_number()
+        }
+    };
     for keyword in NUMBER_KEYWORDS {
-        copy_checked(members, keyword, Value::is_number, place, &mut out)?;
+        copy_checked(members, keyword, is_right, place, &mut out)?;
     }
     Ok(out)
 }
