@@ -86,6 +86,10 @@ def result(id_: str = "t1", content: Any = "r") -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": id_, "content": content}
 
 
+def addition(name: str) -> dict[str, Any]:
+    return {"type": "tool_addition", "tool": {"type": "tool_reference", "name": name}}
+
+
 def client_tool(name: str = "f", **more: Any) -> dict[str, Any]:
     return {"name": name, "input_schema": OBJECT, **more}
 
@@ -337,7 +341,7 @@ VALUE_ROWS = [
             ("user", "use", use()),
             ("assistant", "result", result()),
             ("user", "search result", {"type": "web_search_tool_result"}),
-            ("user", "addition", {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "f"}}),
+            ("user", "addition", addition("f")),
         )
     ],
     _messages("use alone", ("messages.1", "t1"), messages=[user(), assistant([use()])]),
@@ -360,7 +364,7 @@ VALUE_ROWS = [
         "unknown addition",
         ("messages.1.content.0", "g"),
         tools=[client_tool()],
-        messages=[user(), {"role": "system", "content": [{"type": "tool_addition", "tool": {"type": "tool_reference", "name": "g"}}]}],
+        messages=[user(), {"role": "system", "content": [addition("g")]}],
     ),
     _messages("server block", "content", messages=[user(), assistant([{"type": "server_tool_use"}])]),
     *[_messages(f"tool type {v!r}", "tools[0]", tools=[client_tool(type=v)]) for v in ("custom", "bash_20250124")],
