@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use crate::conversation::{ImageData, ImageDetail, ImageSource};
-use crate::python::conversation::{by_name, name_of};
+use crate::python::tools::{by_name, name_of};
 
 /// One image of a conversation, not yet fetched or decoded.
 #[pyclass(

@@ -12,6 +12,7 @@ mod special_tokens;
 mod stream;
 mod text_stream;
 mod tokenizer;
+mod tools;
 mod value;
 
 use pyo3::prelude::*;
@@ -26,6 +27,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     text_stream::register(module)?;
     chat_template::register(module)?;
     image_source::register(module)?;
+    tools::register(module)?;
     conversation::register(module)?;
     render::register(module)?;
     stream::register(module)?;
