@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import random
 import time
-from statistics import median
 from typing import Any
 
 import pytest
@@ -149,15 +148,16 @@ def seconds(pieces: list[str]) -> float:
 def test_f4_time_is_linear_in_the_input(kind: str) -> None:
     """Eight times the input: ratio 8 is linear, 64 quadratic; the best of several attempts counts.
 
-    Processor time is measured, and the bound is twice the linear ratio: other processes still evict caches.
+    The bound lies between the two: one push that returns tens of thousands of events also pays for fresh memory, which
+    a short input finds in the heap already.
     """
     ratios = []
     for _ in range(5):
-        short = median(seconds(adversarial(kind, 125_000)) for _ in range(3))
-        ratios.append(seconds(adversarial(kind, 1_000_000)) / short)
+        short = min(seconds(adversarial(kind, 125_000)) for _ in range(3))
+        ratios.append(min(seconds(adversarial(kind, 1_000_000)) for _ in range(2)) / short)
         if min(ratios) < 10:
             break
-    assert min(ratios) < 16, ratios
+    assert min(ratios) < 24, ratios
 
 
 def test_random_bytes_of_markup_never_fail() -> None:
