@@ -152,6 +152,9 @@ impl MessagesRequest {
             {
                 RequestedChoice::Auto
             }
+            MessagesChoice::Named(name) if requested.is_empty() && !dropped.is_empty() => {
+                return Err(tools::undeclared(&name));
+            }
             MessagesChoice::Named(name) => RequestedChoice::Named(name),
         };
         let mut declared = requested

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::conversation::{ToolChoice, ToolDefinition};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::json::{self, Map, Value};
 use crate::request::OutputConstraint;
 use crate::request::reader::{Field, refusal};
@@ -159,6 +159,14 @@ fn check_parameters(name: &str, parameters: Value, path: &str) -> Result<Value> 
     Ok(parameters)
 }
 
+/// The refusal of a choice that names no declared tool.
+pub(super) fn undeclared(name: &str) -> Error {
+    refusal(
+        "tool_choice",
+        format!("tool_choice: no tool {name:?} is declared; name one of the tools"),
+    )
+}
+
 /// Refuses two tools of one name.
 pub(super) fn check_unique(tools: &[ToolDefinition]) -> Result<()> {
     let mut seen = std::collections::HashSet::with_capacity(tools.len());
@@ -198,12 +206,6 @@ pub(super) fn choose(
     thinking_mode: bool,
     compat: bool,
 ) -> Result<ToolSet> {
-    let unknown = |name: &str| {
-        refusal(
-            "tool_choice",
-            format!("tool_choice: no tool {name:?} is declared; name one of the tools"),
-        )
-    };
     if choice == RequestedChoice::None {
         return Ok(ToolSet {
             choice: ToolChoice::None,
@@ -219,14 +221,14 @@ pub(super) fn choose(
         RequestedChoice::Named(name) => {
             tools.retain(|tool| tool.name == name);
             if tools.is_empty() {
-                return Err(unknown(&name));
+                return Err(undeclared(&name));
             }
             (ToolChoice::Required, None)
         }
         RequestedChoice::Allowed { required, names } => {
             for name in &names {
                 if !tools.iter().any(|tool| tool.name == *name) {
-                    return Err(unknown(name));
+                    return Err(undeclared(name));
                 }
             }
             (
