@@ -77,7 +77,7 @@ async def measure(client: HttpClient, model: str, sizes: list[int], repeats: int
 
 def measure_ours(arguments: list[str], port: int, sizes: list[int], repeats: int) -> dict[str, Any]:
     """Start our server, measure it, stop it."""
-    command = [sys.executable, "-m", "deepinfer.cli.main", "serve", "--port", str(port), *arguments]
+    command = [str(Path(sys.executable).with_name("deepinfer")), "serve", "--port", str(port), *arguments]
     begin = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:
         try:
