@@ -4,7 +4,6 @@ import os
 from collections.abc import Sequence
 from typing import Any, final
 
-__all__: list[str]
 __version__: str
 
 class RecipeError(Exception):
