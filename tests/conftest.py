@@ -36,6 +36,7 @@ if NUM_CUDA_DEVICES == 0:
 os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("full", max_examples=1000, deadline=None, print_blob=True)
 settings.register_profile("dev", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

