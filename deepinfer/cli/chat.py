@@ -19,6 +19,8 @@ from deepinfer.cli.client_options import (
     Url,
 )
 from deepinfer.cli.engine_options import CpuBackend, Device, DType, KVCacheMemory, MaxModelLen, ModelArgument, Threads
+from deepinfer.cli.prompt_text import check_text
+from deepinfer.errors import ConfigError
 
 HELP = "/clear forgets the conversation, /retry answers again, /exit or Ctrl-D leaves, Ctrl-C stops an answer."
 
@@ -57,6 +59,7 @@ def chat(
     from deepinfer.cli.target import open_target
 
     options = {"max_tokens": max_tokens, "temperature": temperature, "top_p": top_p, "seed": seed}
+    system = check_text(system, "--system") if system else None
     console = Console(highlight=False)
     with open_target(
         model,
@@ -95,7 +98,11 @@ def chat(
                         console.print("there is no answer yet", style="dim")
                         continue
                 case _:
-                    conversation.ask(text)
+                    try:
+                        conversation.ask(check_text(text, "the message"))
+                    except ConfigError as error:
+                        console.print(f"error: {error}", style="red", markup=False)
+                        continue
             try:
                 timings = asyncio.run(conversation.answer(console))
             except KeyboardInterrupt:

@@ -56,9 +56,11 @@ def generate(
     """
     import asyncio
 
+    from deepinfer.cli.prompt_text import check_text, read_prompt
     from deepinfer.cli.target import open_target
 
-    text = sys.stdin.read() if prompt == "-" else prompt
+    text = read_prompt(prompt)
+    system = check_text(system, "--system") if system else None
     given = {"max_tokens": max_tokens, "temperature": temperature, "top_p": top_p, "seed": seed}
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     options["stream_options"] = {"include_usage": True}

@@ -1,5 +1,6 @@
 """The command line as a user meets it: help, and one sentence with exit code 2 for whatever goes wrong."""
 
+import io
 import logging
 import socket
 import subprocess
@@ -62,6 +63,9 @@ def test_version(capsys):
         (("chat", "--url", "http://127.0.0.1:9"), "no server answers"),
         (("chat", "model.gguf", "--url", "http://127.0.0.1:9"), "exclude each other"),
         (("generate", "hi", "--url", "nonsense://x"), "--url must be an address"),
+        (("generate", "caf\udce9"), "the prompt must be UTF-8 text, but has the byte 0xe9 at position 3"),
+        (("generate", "hi", "--system", "\udcff"), "--system must be UTF-8 text, but has the byte 0xff at position 0"),
+        (("chat", "--system", "\udcff"), "--system must be UTF-8 text"),
         (("bench", "--url", "http://127.0.0.1:9"), "no server answers"),
         (("serve", "--nonsense"), "No such option"),
         (("fly",), "No such command"),
@@ -77,6 +81,13 @@ def test_failures_are_one_sentence_and_code_2(capsys, tmp_path, arguments, messa
     assert code == 2
     assert message.format(**names) in " ".join(err.split()).replace("│ ", "")
     assert "Traceback" not in err
+
+
+def test_standard_input_that_is_no_text_is_one_sentence(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9")))
+    code, _, err = run(capsys, "generate", "-")
+    assert code == 2
+    assert err == "error: standard input must be UTF-8 text, but has the byte 0xe9 at position 3\n"
 
 
 def test_an_unwritable_cache_folder_is_one_sentence(capsys, tmp_path, monkeypatch):
