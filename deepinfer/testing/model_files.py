@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,6 +45,7 @@ def write_gguf(
     config: ModelConfig,
     tensors: Mapping[str, RawTensor],
     *,
+    merges: Sequence[str] = (),
     extra_metadata: Mapping[str, int | float | str | bool] | None = None,
     extra_tensors: Mapping[str, NDArray[np.float32]] | None = None,
 ) -> None:
@@ -52,6 +53,7 @@ def write_gguf(
 
     Args:
         tensors: canonical name -> tensor in half-split order; rows of q and k are stored as the architecture demands.
+        merges: pairs of the vocabulary, as "a b"; each gets a token in the place of a filler.
         extra_metadata: further keys; a key that is written anyway takes this value.
         extra_tensors: further tensors by their name in the file.
     """
@@ -63,9 +65,13 @@ def write_gguf(
         if key != "general.architecture" and value is not None:
             _add_metadata(writer, key, value)
     tokens = byte_vocabulary(config.vocab_size)
+    first_merged = 256 + len(SPECIAL_TOKENS)
+    tokens[first_merged : first_merged + len(merges)] = [merge.replace(" ", "") for merge in merges]
+    types = [1] * 256 + [3] * (len(tokens) - 256)
+    types[first_merged : first_merged + len(merges)] = [1] * len(merges)
     writer.add_token_list(tokens)
-    writer.add_token_types([1] * 256 + [3] * (len(tokens) - 256))
-    writer.add_token_merges([])
+    writer.add_token_types(types)
+    writer.add_token_merges(list(merges))
     names = canonical_names(config.num_layers, GGUF_MODEL_NAMES, GGUF_LAYER_PREFIX, GGUF_LAYER_NAMES)
     file_names = {name: file_name for file_name, name in names.items()}
     heads = {"q_proj": config.num_qo_heads, "k_proj": config.num_kv_heads}
