@@ -61,7 +61,7 @@ class InstantExecutor:
             self._lengths[new.request_id] = len(new.token_ids) - new.num_computed_tokens
         result = ModelRunnerOutput()
         for request_id, count in plan.num_scheduled_tokens.items():
-            rest = self._lengths[request_id] - count
+            rest = self._lengths[request_id] - count + len(plan.draft_token_ids.get(request_id, ()))
             self._lengths[request_id] = rest or 1
             if rest == 0:
                 result.sampled_token_ids[request_id] = [7]

@@ -17,6 +17,9 @@ class StepStats:
         step_seconds: schedule + execute + update.
         execute_seconds: the model's share of it.
         predicted_seconds: what the cost model expected for the step before it ran.
+        num_draft_tokens, num_accepted_tokens: drafts verified in this step (they are decode tokens, too), and those of
+            them that became output.
+        verify_lens: rows of each request that decoded in this step, 1 without drafts; empty without speculation.
     """
 
     num_running: int
@@ -30,3 +33,6 @@ class StepStats:
     step_seconds: float
     execute_seconds: float
     predicted_seconds: float = 0.0
+    num_draft_tokens: int = 0
+    num_accepted_tokens: int = 0
+    verify_lens: tuple[int, ...] = ()

@@ -76,21 +76,27 @@ class KnownRequestData:
     Attributes:
         new_block_ids: blocks appended to its table.
         num_computed_tokens: tokens whose KV entries exist before this step.
+        num_kept_blocks: entries that stay at the start of its table before the new ones are appended (rejected drafts
+            may have given blocks back); None keeps all.
     """
 
     request_id: str
     new_block_ids: list[int]
     num_computed_tokens: int
+    num_kept_blocks: int | None = None
 
 
 @dataclass(slots=True)
 class SchedulerOutput:
     """The plan of one step: how many tokens for whom. There is no prefill or decode in it.
 
-    A request whose scheduled tokens reach its last known token gets one token sampled; others are mid-prefill.
+    A request whose scheduled tokens reach its last known token gets one token sampled; others are mid-prefill. Behind
+    the last known token there may be drafts. Each draft that equals the token sampled before it is accepted, and one
+    more token is sampled after it, up to the first difference or the end of the output.
 
     Attributes:
-        num_scheduled_tokens: request id -> tokens to process, in the order of the batch rows.
+        num_scheduled_tokens: request id -> tokens to process, drafts included, in the order of the batch rows.
+        draft_token_ids: request id -> drafts, never empty, only for requests that reach their last known token.
         block_copies: (source block, destination block) pairs to copy, whole blocks, before the forward pass.
         preempted_request_ids, finished_request_ids: state the executor drops before the step.
     """
@@ -98,6 +104,7 @@ class SchedulerOutput:
     scheduled_new_requests: list[NewRequestData] = field(default_factory=list)
     scheduled_known_requests: list[KnownRequestData] = field(default_factory=list)
     num_scheduled_tokens: dict[str, int] = field(default_factory=dict)
+    draft_token_ids: dict[str, list[int]] = field(default_factory=dict)
     block_copies: list[tuple[int, int]] = field(default_factory=list)
     preempted_request_ids: list[str] = field(default_factory=list)
     finished_request_ids: list[str] = field(default_factory=list)
@@ -113,7 +120,8 @@ class ModelRunnerOutput:
     """What one step produced, per scheduled request.
 
     Attributes:
-        sampled_token_ids: request id -> tokens in order; an empty list or no entry for a request in mid-prefill.
+        sampled_token_ids: request id -> tokens in order, one more than drafts accepted; an empty list or no entry for
+            a request in mid-prefill.
         logprobs: request id -> one entry for each sampled token, where asked for.
         prompt_logprobs: request id -> entries for prompt positions 1.. that this step computed, where asked for.
         errors: request id -> why this request alone failed (for example logits that are not finite).
@@ -134,6 +142,8 @@ class RequestStats:
         queue_seconds: arrival until first scheduled.
         prefill_seconds: first scheduled until the first token.
         decode_seconds: first token until the end.
+        num_draft_tokens: drafts that were verified.
+        num_accepted_tokens: drafts among them that became output.
     """
 
     arrival_time: float
@@ -144,6 +154,8 @@ class RequestStats:
     num_cached_tokens: int
     num_output_tokens: int
     num_preemptions: int
+    num_draft_tokens: int = 0
+    num_accepted_tokens: int = 0
 
 
 @dataclass(slots=True)

@@ -63,6 +63,7 @@ class Request:
         prompt_logprobs: entries collected so far for prompt positions 1.. .
         num_computed_tokens: tokens of prompt + output whose KV entries exist.
         num_cached_tokens: prompt tokens that the prefix cache gave at the first admission.
+        num_draft_tokens, num_accepted_tokens: drafts verified for it, and those that became output.
         max_output_tokens: bound from max_tokens and the context.
         constraint: the form its output must have.
         client_key: whose request it is; clients share the engine fairly.
@@ -86,6 +87,8 @@ class Request:
     num_computed_tokens: int = 0
     num_cached_tokens: int = 0
     num_preemptions: int = 0
+    num_draft_tokens: int = 0
+    num_accepted_tokens: int = 0
     constraint: TokenConstraint | None = None
     client_key: str = ""
     queue_key: tuple[int, float, int] = (0, 0.0, 0)

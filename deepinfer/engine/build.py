@@ -14,7 +14,7 @@ from deepinfer.errors import ConfigError
 from deepinfer.executor.base import Executor
 from deepinfer.kvcache import KVCacheManager
 from deepinfer.loader.checkpoint import Checkpoint
-from deepinfer.scheduler import Scheduler
+from deepinfer.scheduler import DraftPolicy, Scheduler
 
 logger = logging.getLogger(__name__)
 
@@ -60,9 +60,10 @@ def make_engine_core(
     executor: Executor,
     *,
     model_identity: bytes,
+    drafts: DraftPolicy | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> EngineCore:
-    """Join a scheduler to an executor that has its blocks.
+    """Join a scheduler to an executor that has its blocks; `drafts` guesses tokens ahead.
 
     Raises:
         ConfigError: max_model_len fits neither the model nor the blocks.
@@ -87,7 +88,8 @@ def make_engine_core(
         max_model_len=max_model_len,
         eos_token_ids=frozenset(model_config.eos_token_ids),
     )
-    return EngineCore(executor, Scheduler(config.scheduler, cache, clock=clock), rules, clock=clock)
+    scheduler = Scheduler(config.scheduler, cache, drafts=drafts, clock=clock)
+    return EngineCore(executor, scheduler, rules, clock=clock)
 
 
 def describe_kv_cache(core: EngineCore) -> str:

@@ -40,10 +40,11 @@ def make_input_batch(scheduled: Sequence[ScheduledRequest], block_size: int) -> 
     """
     for item in scheduled:
         state = item.state
-        if item.end > len(state.token_ids) or item.end > len(state.block_ids) * block_size:
+        num_tokens = len(state.token_ids) + len(item.draft_token_ids)
+        if item.end > num_tokens or item.end > len(state.block_ids) * block_size:
             raise ValueError(
                 f"the plan computes {item.end} tokens of request {state.request_id}, which has "
-                f"{len(state.token_ids)} tokens and {len(state.block_ids)} blocks of {block_size}"
+                f"{num_tokens} tokens and {len(state.block_ids)} blocks of {block_size}"
             )
     num_rows = sum(item.num_tokens for item in scheduled)
     width = max((-(-item.end // block_size) for item in scheduled), default=0)
@@ -56,7 +57,7 @@ def make_input_batch(scheduled: Sequence[ScheduledRequest], block_size: int) -> 
     for index, item in enumerate(scheduled):
         rows = slice(row, row + item.num_tokens)
         num_blocks = -(-item.end // block_size)
-        input_ids[rows] = item.state.token_ids[item.start : item.end]
+        input_ids[rows] = item.row_token_ids
         positions[rows] = np.arange(item.start, item.end)
         block_table[index, :num_blocks] = item.state.block_ids[:num_blocks]
         block, offset = np.divmod(positions[rows], block_size)

@@ -11,17 +11,12 @@ from numpy.typing import NDArray
 from deepinfer import ops
 from deepinfer.config import EngineConfig, ModelConfig
 from deepinfer.errors import ConfigError
+from deepinfer.executor.choice_rounds import ChoiceRounds, sample_from, take_best
 from deepinfer.executor.host import count_usable_processors, measure_available_memory_bytes
 from deepinfer.executor.input_batch import InputBatch, make_input_batch
 from deepinfer.executor.kv_memory import compute_num_blocks
+from deepinfer.executor.prompt_rows import add_prompt_logprobs, select_prompt_rows
 from deepinfer.executor.request_states import RequestStates
-from deepinfer.executor.token_choice import (
-    add_prompt_logprobs,
-    choose_tokens,
-    select_prompt_rows,
-    select_sampling_rows,
-    take_greedy_tokens,
-)
 from deepinfer.executor.weight_loading import Progress, load_weights
 from deepinfer.layers.attention import AttentionMetadata
 from deepinfer.loader.checkpoint import Checkpoint
@@ -112,13 +107,15 @@ class ModelRunner:
         for prompt_rows in select_prompt_rows(scheduled, batch.cu_seqlens_q):
             logits = self._model.compute_logits(residual[prompt_rows.rows])
             add_prompt_logprobs(output, prompt_rows, logits.cpu().numpy())
-        rows = select_sampling_rows(scheduled, batch.cu_seqlens_q)
-        if rows.size:
-            logits = self._model.compute_logits(residual[self._on_device(rows)])
-            if all(item.state.sampling.needs_only_argmax for item in scheduled if item.samples_token):
-                take_greedy_tokens(output, scheduled, ops.sample_greedy(logits).tolist())
+        ends = batch.cu_seqlens_q[1:].tolist()
+        choosing = [(item, end) for item, end in zip(scheduled, ends, strict=True) if item.samples_token]
+        rounds = ChoiceRounds(choosing)
+        if rounds.rows:
+            logits = self._model.compute_logits(residual[self._on_device(np.array(rounds.rows, np.int64))])
+            if all(item.state.sampling.needs_only_argmax for item, _ in choosing):
+                rounds.run(output, take_best(ops.sample_greedy(logits).tolist()))
             else:
-                choose_tokens(output, self._sampler, scheduled, logits.cpu().numpy())
+                rounds.run(output, sample_from(self._sampler, logits.cpu().numpy()))
         return output
 
     def _metadata(self, batch: InputBatch) -> AttentionMetadata:

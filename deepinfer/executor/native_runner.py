@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepinfer.config import EngineConfig, ModelConfig
+from deepinfer.executor.choice_rounds import ChoiceRounds, sample_from, take_best
 from deepinfer.executor.host import count_usable_processors, measure_available_memory_bytes
 from deepinfer.executor.kv_memory import compute_num_blocks
 from deepinfer.executor.native_weights import Progress, load_native_weights
-from deepinfer.executor.request_states import RequestState, RequestStates, ScheduledRequest
-from deepinfer.executor.token_choice import NOT_FINITE, PromptRows, add_prompt_logprobs, select_prompt_rows
+from deepinfer.executor.prompt_rows import PromptRows, add_prompt_logprobs, select_prompt_rows
+from deepinfer.executor.request_states import RequestStates, ScheduledRequest
 from deepinfer.loader.checkpoint import Checkpoint
-from deepinfer.outputs import ModelRunnerOutput, SchedulerOutput, TokenLogprob
+from deepinfer.outputs import ModelRunnerOutput, SchedulerOutput
 from deepinfer.sampling import Sampler
 
 _HALF_BYTES = 2
@@ -47,7 +48,7 @@ def make_native_batch(scheduled: Sequence[ScheduledRequest], block_size: int) ->
     token_ids, row_starts, first_positions = array("I"), array("I", [0]), array("I")
     table_starts, block_ids = array("I", [0]), array("I")
     for item in scheduled:
-        token_ids.extend(item.state.token_ids[item.start : item.end])
+        token_ids.extend(item.row_token_ids)
         row_starts.append(len(token_ids))
         first_positions.append(item.start)
         block_ids.extend(item.state.block_ids[: -(-item.end // block_size)])
@@ -87,6 +88,7 @@ class NativeRunner:
             weights, num_blocks=self._num_blocks, block_size=self._block_size, num_threads=num_threads
         )
         self._num_threads = num_threads
+        self._logits = np.empty((0, model_config.vocab_size), np.float32)
         self._states = RequestStates()
         self._sampler = Sampler(model_config.vocab_size)
 
@@ -121,10 +123,10 @@ class NativeRunner:
         prompts, full, greedy = _sort_rows(scheduled, batch.row_starts)
         wanted = array("I", (row for prompt in prompts for row in range(prompt.rows.start, prompt.rows.stop)))
         num_prompt_rows = len(wanted)
-        wanted.extend(row for _, row in full)
+        wanted.extend(full.rows)
         num_full_rows = len(wanted)
-        wanted.extend(row for _, row in greedy)
-        logits = np.empty((num_full_rows, self._model_config.vocab_size), np.float32)
+        wanted.extend(greedy.rows)
+        logits = self._take_logits_buffer(num_full_rows)
         best = self._runner.step(
             token_ids=batch.token_ids,
             row_starts=batch.row_starts,
@@ -140,44 +142,29 @@ class NativeRunner:
         for prompt in prompts:
             add_prompt_logprobs(output, prompt, logits[row : row + len(prompt.token_ids)])
             row += len(prompt.token_ids)
-        self._sample(output, [state for state, _ in full], logits[num_prompt_rows:])
-        for (state, _), token_id in zip(greedy, best[num_full_rows:], strict=True):
-            _record(output, state, token_id, None, NOT_FINITE)
+        if full.rows:
+            full.run(output, sample_from(self._sampler, logits[num_prompt_rows:]))
+        if greedy.rows:
+            greedy.run(output, take_best(best[num_full_rows:]))
         return output
 
-    def _sample(self, output: ModelRunnerOutput, states: list[RequestState], logits: NDArray[np.float32]) -> None:
-        if not states:
-            return
-        sampled = self._sampler.sample(logits, [state.sampling for state in states])
-        for index, state in enumerate(states):
-            error = sampled.errors.get(index)
-            token_id = sampled.token_ids[index] if error is None else None
-            _record(output, state, token_id, sampled.logprobs[index], error or NOT_FINITE)
+    def _take_logits_buffer(self, num_rows: int) -> NDArray[np.float32]:
+        """Memory for one step's logits [num_rows, V], whose pages are there already if an earlier step used them."""
+        if num_rows > len(self._logits):
+            self._logits = np.empty((num_rows, self._model_config.vocab_size), np.float32)
+        return self._logits[:num_rows]
 
 
 def _sort_rows(
     scheduled: Sequence[ScheduledRequest], row_starts: array[int]
-) -> tuple[list[PromptRows], list[tuple[RequestState, int]], list[tuple[RequestState, int]]]:
+) -> tuple[list[PromptRows], ChoiceRounds, ChoiceRounds]:
     """Rows that need logits: for prompt logprobs, in full for the sampler, and for their argmax alone."""
     prompts: list[PromptRows] = []
     if any(item.state.sampling.params.prompt_logprobs is not None for item in scheduled):
         prompts = list(select_prompt_rows(scheduled, np.asarray(row_starts, np.int32)))
-    full: list[tuple[RequestState, int]] = []
-    greedy: list[tuple[RequestState, int]] = []
+    full: list[tuple[ScheduledRequest, int]] = []
+    greedy: list[tuple[ScheduledRequest, int]] = []
     for item, end in zip(scheduled, row_starts[1:], strict=True):
         if item.samples_token:
-            (greedy if item.state.sampling.needs_only_argmax else full).append((item.state, end - 1))
-    return prompts, full, greedy
-
-
-def _record(
-    output: ModelRunnerOutput, state: RequestState, token_id: int | None, logprob: TokenLogprob | None, error: str
-) -> None:
-    """Append a token to its request and to the step's output, or the reason why there is none."""
-    if token_id is None:
-        output.errors[state.request_id] = error
-        return
-    state.token_ids.append(token_id)
-    output.sampled_token_ids[state.request_id] = [token_id]
-    if logprob is not None:
-        output.logprobs[state.request_id] = [logprob]
+            (greedy if item.state.sampling.needs_only_argmax else full).append((item, end))
+    return prompts, ChoiceRounds(full), ChoiceRounds(greedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deepinfer.outputs import NewRequestData, SchedulerOutput
@@ -29,10 +30,11 @@ class RequestState:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledRequest:
-    """The share of one request in a step: `num_tokens` rows from `num_computed_tokens` on."""
+    """The share of one request in a step: `num_tokens` rows from `num_computed_tokens` on, the last for drafts."""
 
     state: RequestState
     num_tokens: int
+    draft_token_ids: Sequence[int] = ()
 
     @property
     def start(self) -> int:
@@ -45,9 +47,15 @@ class ScheduledRequest:
         return self.state.num_computed_tokens + self.num_tokens
 
     @property
+    def row_token_ids(self) -> list[int]:
+        """Token of each row."""
+        known = self.state.token_ids[self.start : self.end]
+        return [*known, *self.draft_token_ids] if self.draft_token_ids else known
+
+    @property
     def samples_token(self) -> bool:
         """Whether the rows reach the last known token, so that the next one is sampled."""
-        return self.end == len(self.state.token_ids)
+        return self.end - len(self.draft_token_ids) == len(self.state.token_ids)
 
 
 class RequestStates:
@@ -72,9 +80,17 @@ class RequestStates:
             self._states[new.request_id] = _state_of(new)
         for known in plan.scheduled_known_requests:
             state = self._states[known.request_id]
+            if known.num_kept_blocks is not None:
+                del state.block_ids[known.num_kept_blocks :]
             state.block_ids.extend(known.new_block_ids)
             state.num_computed_tokens = known.num_computed_tokens
-        return [ScheduledRequest(self._states[name], count) for name, count in plan.num_scheduled_tokens.items()]
+        states, drafts = self._states, plan.draft_token_ids
+        if not drafts:
+            return [ScheduledRequest(states[name], count) for name, count in plan.num_scheduled_tokens.items()]
+        return [
+            ScheduledRequest(states[name], count, drafts.get(name, ()))
+            for name, count in plan.num_scheduled_tokens.items()
+        ]
 
 
 def _state_of(new: NewRequestData) -> RequestState:

@@ -28,6 +28,7 @@ class _Sequence:
     params: SamplingParams
     block_ids: list[int]
     matcher: TokenMatcher | None
+    end_token_ids: frozenset[int]
 
 
 class ScriptedExecutor:
@@ -81,9 +82,11 @@ class ScriptedExecutor:
             raise RuntimeError("the scheduled requests and their data differ")
         result = ModelRunnerOutput()
         for request_id, num_tokens in plan.num_scheduled_tokens.items():
-            self._store(self._sequences[request_id], starts[request_id], num_tokens)
+            drafts = plan.draft_token_ids.get(request_id, [])
+            self._store(self._sequences[request_id], starts[request_id], num_tokens, drafts)
         for request_id, num_tokens in plan.num_scheduled_tokens.items():
-            self._finish_row(result, request_id, starts[request_id], num_tokens)
+            drafts = plan.draft_token_ids.get(request_id, [])
+            self._finish_rows(result, request_id, starts[request_id], num_tokens - len(drafts), drafts)
         return result
 
     def predict(
@@ -118,19 +121,26 @@ class ScriptedExecutor:
                 new.sampling_params,
                 list(new.block_ids),
                 None if new.constraint is None else new.constraint.make_matcher(),
+                frozenset(new.sampling_params.stop_token_ids)
+                | (frozenset() if new.sampling_params.ignore_eos else new.eos_token_ids),
             )
             starts[new.request_id] = new.num_computed_tokens
         for known in plan.scheduled_known_requests:
-            self._sequences[known.request_id].block_ids.extend(known.new_block_ids)
+            block_ids = self._sequences[known.request_id].block_ids
+            if known.num_kept_blocks is not None:
+                del block_ids[known.num_kept_blocks :]
+            block_ids.extend(known.new_block_ids)
             starts[known.request_id] = known.num_computed_tokens
         return starts
 
-    def _store(self, sequence: _Sequence, start: int, num_tokens: int) -> None:
-        if num_tokens < 1 or start + num_tokens > len(sequence.token_ids):
-            raise RuntimeError(f"{num_tokens} tokens from {start} on, but there are {len(sequence.token_ids)}")
-        for position in range(start, start + num_tokens):
+    def _store(self, sequence: _Sequence, start: int, num_tokens: int, drafts: Sequence[int]) -> None:
+        token_ids = sequence.token_ids + array("I", drafts)
+        end = start + num_tokens
+        if num_tokens < 1 or end > len(token_ids) or (drafts and (end < len(token_ids) or num_tokens <= len(drafts))):
+            raise RuntimeError(f"{num_tokens} tokens from {start} on, but there are {len(token_ids)}")
+        for position in range(start, end):
             block_id = sequence.block_ids[position // self._block_size]
-            self._slots[block_id * self._block_size + position % self._block_size] = sequence.token_ids[position]
+            self._slots[block_id * self._block_size + position % self._block_size] = token_ids[position]
 
     def _read(self, sequence: _Sequence, num_tokens: int) -> array[int]:
         """The first `num_tokens` tokens as the blocks have them."""
@@ -140,29 +150,38 @@ class ScriptedExecutor:
             tokens.extend(self._slots[block_id * size : (block_id + 1) * size])
         return tokens[:num_tokens]
 
-    def _finish_row(self, result: ModelRunnerOutput, request_id: str, start: int, num_tokens: int) -> None:
+    def _finish_rows(
+        self, result: ModelRunnerOutput, request_id: str, start: int, num_tokens: int, drafts: Sequence[int]
+    ) -> None:
+        """Choose what follows `num_tokens` known tokens, and what follows each draft that equals the choice before."""
         sequence = self._sequences[request_id]
         end = start + num_tokens
-        tokens = self._read(sequence, end)
         if sequence.params.prompt_logprobs is not None and start < sequence.num_prompt_tokens - 1:
+            tokens = self._read(sequence, end)
             result.prompt_logprobs[request_id] = [
                 self._make_logprob(tokens[:position], sequence.token_ids[position], sequence.params.prompt_logprobs)
                 for position in range(start + 1, min(end + 1, sequence.num_prompt_tokens))
             ]
         if end < len(sequence.token_ids):
             return
-        try:
-            token_id = self._choose_token(tokens, sequence.params)
-            if sequence.matcher is not None:
-                mask = sequence.matcher.compute_mask(sequence.token_ids[sequence.num_prompt_tokens :].tolist())
-                token_id = _choose_allowed(token_id, mask)
-        except RequestError as error:
-            result.errors[request_id] = str(error)
-            return
-        sequence.token_ids.append(token_id)
-        result.sampled_token_ids[request_id] = [token_id]
-        if sequence.params.logprobs is not None:
-            result.logprobs[request_id] = [self._make_logprob(tokens, token_id, sequence.params.logprobs)]
+        for depth in range(len(drafts) + 1):
+            tokens = self._read(sequence, end + depth)
+            try:
+                token_id = self._choose_token(tokens, sequence.params)
+                if sequence.matcher is not None:
+                    mask = sequence.matcher.compute_mask(sequence.token_ids[sequence.num_prompt_tokens :].tolist())
+                    token_id = _choose_allowed(token_id, mask)
+            except RequestError as error:
+                if depth == 0:
+                    result.errors[request_id] = str(error)
+                return
+            sequence.token_ids.append(token_id)
+            result.sampled_token_ids.setdefault(request_id, []).append(token_id)
+            if sequence.params.logprobs is not None:
+                entry = self._make_logprob(tokens, token_id, sequence.params.logprobs)
+                result.logprobs.setdefault(request_id, []).append(entry)
+            if depth == len(drafts) or token_id != drafts[depth] or token_id in sequence.end_token_ids:
+                return
 
     def _choose_by_hash(self, tokens: Sequence[int], params: SamplingParams) -> int:
         """A function of all tokens and, unless greedy, of the seed."""

@@ -107,6 +107,12 @@ class KVCacheManager:
         request.block_ids.extend(block_ids)
         return block_ids
 
+    def trim(self, request: Request, num_tokens: int) -> None:
+        """Give back the blocks behind those that `num_tokens` positions take. They must not be findable."""
+        for block_id in request.block_ids[self.count_blocks(num_tokens) :]:
+            self.pool.release(block_id)
+        del request.block_ids[self.count_blocks(num_tokens) :]
+
     def commit(self, request: Request) -> None:
         """Make the full blocks that are computed by now findable."""
         if not self._is_caching(request):

@@ -19,6 +19,7 @@ class SamplingRow:
         params: with `seed` set.
         token_ids: prompt and output so far, a live sequence: the executor appends each sampled token.
         num_prompt_tokens: how many of them are the prompt.
+        end_token_ids: ids that end the output.
         needs_only_argmax: whether the token is the argmax of the raw logits and nothing else is asked for.
     """
 
@@ -29,6 +30,7 @@ class SamplingRow:
         "_has_thought",
         "_history",
         "_matcher",
+        "end_token_ids",
         "needs_only_argmax",
         "num_prompt_tokens",
         "params",
@@ -57,8 +59,8 @@ class SamplingRow:
         )
         self._bias_ids = np.fromiter(params.logit_bias.keys(), np.int64, len(params.logit_bias))
         self._bias_values = np.fromiter(params.logit_bias.values(), np.float32, len(params.logit_bias))
-        ends = set(params.stop_token_ids) if params.ignore_eos else {*params.stop_token_ids, *eos_token_ids}
-        self._end_ids = np.array(sorted(ends), np.int64)
+        self.end_token_ids = frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else eos_token_ids)
+        self._end_ids = np.array(sorted(self.end_token_ids), np.int64)
         self._matcher = matcher
         self._has_thought = params.max_thinking_tokens is None
         self._history = TokenHistory(token_ids, num_prompt_tokens) if params.has_penalties else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deepinfer.cost import StepCost
-from deepinfer.outputs import EngineOutput, RequestStats, TokenLogprob
+from deepinfer.outputs import EngineOutput, ModelRunnerOutput, RequestStats, TokenLogprob
 from deepinfer.request import Request, RequestStatus
 
 
@@ -64,4 +64,14 @@ def make_stats(request: Request) -> RequestStats:
         num_cached_tokens=request.num_cached_tokens,
         num_output_tokens=len(request.output_token_ids),
         num_preemptions=request.num_preemptions,
+        num_draft_tokens=request.num_draft_tokens,
+        num_accepted_tokens=request.num_accepted_tokens,
     )
+
+
+def collect_prompt_logprobs(request: Request, num_tokens: int, result: ModelRunnerOutput) -> None:
+    """Append entries that a step computed, without those that a preempted attempt had delivered before."""
+    entries = result.prompt_logprobs.get(request.request_id)
+    if entries:
+        first_position = request.num_computed_tokens - num_tokens + 1
+        request.prompt_logprobs.extend(entries[len(request.prompt_logprobs) - first_position + 1 :])

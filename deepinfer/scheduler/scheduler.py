@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import islice
 
 from deepinfer.config import SchedulerConfig
-from deepinfer.cost import StepCostModel, StepLoad
+from deepinfer.cost import StepCostModel
 from deepinfer.errors import RequestError
 from deepinfer.kvcache import KVCacheManager, PrefixHit
 from deepinfer.metrics import StepStats
 from deepinfer.outputs import EngineOutput, KnownRequestData, ModelRunnerOutput, NewRequestData, SchedulerOutput
 from deepinfer.request import Request, RequestStatus
 from deepinfer.scheduler.chunking import ChunkBudget
-from deepinfer.scheduler.outcome import compute_cost, find_end, make_output
+from deepinfer.scheduler.drafts import DraftPolicy, clip_drafts
+from deepinfer.scheduler.outcome import collect_prompt_logprobs, compute_cost, find_end, make_output
 from deepinfer.scheduler.preemption import choose_victim
 from deepinfer.scheduler.request_queue import RequestQueue
+from deepinfer.scheduler.step_counts import StepCounts
 
 # Output tokens that a new request is charged for; the difference is settled when it ends.
 _ASSUMED_OUTPUT_TOKENS = 64
@@ -34,10 +37,17 @@ class Scheduler:
     """
 
     def __init__(
-        self, config: SchedulerConfig, cache: KVCacheManager, *, clock: Callable[[], float] = time.monotonic
+        self,
+        config: SchedulerConfig,
+        cache: KVCacheManager,
+        *,
+        drafts: DraftPolicy | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`drafts` guesses tokens ahead; None computes one token of each request at a time."""
         self.config = config
         self.cache = cache
+        self._drafts = drafts
         self._clock = clock
         self._requests: dict[str, Request] = {}
         self._waiting = RequestQueue()
@@ -49,7 +59,7 @@ class Scheduler:
         self._preempted_ids: list[str] = []  # the same
         self._early_outputs: list[EngineOutput] = []
         self._is_turn_of_overdue = True
-        self._step = _StepCounts()
+        self._step = StepCounts()
         self.cost_model = StepCostModel()
 
     # State --------------------------------------------------------------------------------------------------------
@@ -118,12 +128,12 @@ class Scheduler:
         """Plan the next step. A plan without tokens must not be executed; what the executor
         has to drop is kept for the next one."""
         plan = SchedulerOutput()
-        self._step = _StepCounts()
+        self._step = StepCounts()
         self._schedule_decodes(plan)
         budget = ChunkBudget(
             self.cost_model.cost,
             self._step.load,
-            max_tokens=self.config.max_num_batched_tokens - len(plan.num_scheduled_tokens),
+            max_tokens=self.config.max_num_batched_tokens - self._step.load.num_decode_rows,
             target_seconds=self.config.target_itl_seconds,
             min_tokens=self.config.min_prefill_tokens,
         )
@@ -141,13 +151,15 @@ class Scheduler:
         counts = plan.num_scheduled_tokens
         known = plan.scheduled_known_requests
         scheduled = self._scheduled
+        drafts = self._propose_drafts()
         num_pairs = 0
         for request in tuple(self._decoding):
             if request.status is not RequestStatus.RUNNING:
                 continue  # preempted for a request before it
             computed = request.num_computed_tokens
+            num_blocks = len(request.block_ids)
             new_block_ids: list[int] = []
-            if computed >= len(request.block_ids) * block_size:
+            if computed >= num_blocks * block_size:
                 if not self._make_room(plan, request):
                     continue
                 new_block_ids = self.cache.allocate(request, computed + 1)
@@ -155,9 +167,36 @@ class Scheduler:
             counts[request.request_id] = 1
             scheduled.append(request)
             num_pairs += computed
+            if drafts is not None:
+                known[-1].num_kept_blocks = num_blocks
+                if request.request_id in drafts:
+                    self._add_drafts(plan, request, drafts[request.request_id])
         # Rows of requests preempted on the way are few; their pairs do not matter to the prediction.
-        self._step.load.num_decode_rows = len(counts)
+        self._step.num_decoding = len(counts)
+        self._step.load.num_decode_rows = len(counts) if drafts is None else sum(counts.values())
         self._step.load.num_decode_pairs = num_pairs
+
+    def _propose_drafts(self) -> Mapping[str, list[int]] | None:
+        if self._drafts is None:
+            return None
+        max_rows = self.config.max_num_batched_tokens - len(self._decoding)
+        if self._prefilling or self._waiting:
+            max_rows -= self.config.min_prefill_tokens
+        return self._drafts.propose(self._decoding, max(0, max_rows), self.cost_model.cost)
+
+    def _add_drafts(self, plan: SchedulerOutput, request: Request, draft_token_ids: list[int]) -> None:
+        """Append drafts to a request's row. A block for them alone is taken only while there are plenty."""
+        cache = self.cache
+        has_plenty = cache.num_available_blocks > len(self._decoding)
+        num_covered = (len(request.block_ids) + has_plenty) * cache.block_size
+        clip_drafts(draft_token_ids, request, num_covered)
+        if not draft_token_ids:
+            return
+        num_tokens = 1 + len(draft_token_ids)
+        new_block_ids = cache.allocate(request, request.num_computed_tokens + num_tokens)
+        plan.scheduled_known_requests[-1].new_block_ids.extend(new_block_ids)
+        plan.num_scheduled_tokens[request.request_id] = num_tokens
+        plan.draft_token_ids[request.request_id] = draft_token_ids
 
     def _schedule_prefills(self, plan: SchedulerOutput, budget: ChunkBudget) -> None:
         """Continue prefills in order of admission."""
@@ -280,11 +319,14 @@ class Scheduler:
     def _preempt(self, plan: SchedulerOutput, victim: Request) -> None:
         if plan.num_scheduled_tokens.pop(victim.request_id, None) is not None:
             self._scheduled.remove(victim)
+            plan.draft_token_ids.pop(victim.request_id, None)
             plan.scheduled_known_requests[:] = [
                 data for data in plan.scheduled_known_requests if data.request_id != victim.request_id
             ]
         self._take_from_running(victim)
         self.cache.free(victim)
+        if self._drafts is not None:
+            self._drafts.forget(victim)
         victim.status = RequestStatus.PREEMPTED
         victim.num_computed_tokens = 0
         victim.num_preemptions += 1
@@ -299,14 +341,16 @@ class Scheduler:
         outputs = self.take_outputs()
         now = self._clock()
         block_size = self.cache.block_size
-        sampled_token_ids, errors = result.sampled_token_ids, result.errors
+        sampled_token_ids, errors, drafts = result.sampled_token_ids, result.errors, plan.draft_token_ids
         is_running = RequestStatus.RUNNING
         scheduled, self._scheduled = self._scheduled, []
         for block_id in self._copy_sources:
             self.cache.release_copy_source(block_id)
         self._copy_sources.clear()
         for request, num_tokens in zip(scheduled, plan.num_scheduled_tokens.values(), strict=True):
-            request.num_computed_tokens = num_computed = request.num_computed_tokens + num_tokens
+            num_drafts = len(drafts[request.request_id]) if request.request_id in drafts else 0
+            # Which drafts are output, and so have KV entries to keep, is known when their tokens are appended.
+            request.num_computed_tokens = num_computed = request.num_computed_tokens + num_tokens - num_drafts
             if request.status is not is_running:  # aborted while the step ran
                 self._end(request, RequestStatus.FINISHED_ABORTED)
                 outputs.append(make_output(request, []))
@@ -319,20 +363,20 @@ class Scheduler:
             if num_computed >= (len(request.block_hashes) + 1) * block_size:
                 self.cache.commit(request)
             if request.sampling_params.prompt_logprobs is not None:
-                _collect_prompt_logprobs(request, num_tokens, result)
+                collect_prompt_logprobs(request, num_tokens, result)
             new_token_ids = sampled_token_ids.get(request.request_id)
             is_complete = num_computed >= len(request.prompt_token_ids) + len(request.output_token_ids)
-            if is_complete != bool(new_token_ids):
+            if is_complete != bool(new_token_ids) or len(new_token_ids or ()) > 1 + num_drafts:
                 raise RuntimeError(
                     f"the executor sampled {new_token_ids or 'nothing'} for request {request.request_id!r} after "
                     f"{num_computed} of {request.num_tokens} tokens"
                 )
             if new_token_ids:
-                outputs.append(self._append(request, new_token_ids, result, now))
+                outputs.append(self._append(request, new_token_ids, result, now, num_drafts))
         return outputs
 
     def _append(
-        self, request: Request, sampled_token_ids: list[int], result: ModelRunnerOutput, now: float
+        self, request: Request, sampled_token_ids: list[int], result: ModelRunnerOutput, now: float, num_drafts: int
     ) -> EngineOutput:
         """Append sampled tokens up to the one that ends the request."""
         params = request.sampling_params
@@ -350,6 +394,10 @@ class Scheduler:
                 end = find_end(request, token_id)
                 if end is not None:
                     break
+        if num_drafts:
+            self._settle_drafts(request, num_drafts, len(new_token_ids) - 1)
+        if self._drafts is not None:
+            self._drafts.observe_tokens(request, len(new_token_ids))
         if end is not None:
             self._end(request, end)
         elif self._prefilling and request in self._prefilling:
@@ -361,8 +409,21 @@ class Scheduler:
             logprobs = result.logprobs.get(request.request_id, [])[: len(new_token_ids)]
         return make_output(request, new_token_ids, logprobs=logprobs, prompt_logprobs=prompt_logprobs)
 
+    def _settle_drafts(self, request: Request, num_drafts: int, num_accepted: int) -> None:
+        """KV entries of accepted drafts are computed; the blocks of the others go back."""
+        request.num_computed_tokens = request.num_tokens - 1
+        self.cache.trim(request, request.num_computed_tokens)
+        if request.num_computed_tokens >= (len(request.block_hashes) + 1) * self.cache.block_size:
+            self.cache.commit(request)
+        request.num_draft_tokens += num_drafts
+        request.num_accepted_tokens += num_accepted
+        self._step.num_draft_tokens += num_drafts
+        self._step.num_accepted_tokens += num_accepted
+
     def _end(self, request: Request, status: RequestStatus) -> None:
         """Give back everything a request holds."""
+        if self._drafts is not None:
+            self._drafts.forget(request)
         if request.block_ids:  # running, so the executor knows it
             self._take_from_running(request)
             self.cache.free(request, discard=status is RequestStatus.FINISHED_ERROR)
@@ -382,6 +443,10 @@ class Scheduler:
         """Learn from the step just updated, and report its numbers."""
         counts = self._step
         self.cost_model.observe(counts.load, step_seconds)
+        verify_lens: tuple[int, ...] = ()
+        if self._drafts is not None:
+            self._drafts.observe_step(counts.load, counts.num_decoding, step_seconds)
+            verify_lens = tuple(islice(plan.num_scheduled_tokens.values(), counts.num_decoding))
         return StepStats(
             num_running=self.num_running,
             num_waiting=len(self._waiting),
@@ -394,20 +459,10 @@ class Scheduler:
             step_seconds=step_seconds,
             execute_seconds=execute_seconds,
             predicted_seconds=counts.predicted_seconds,
+            num_draft_tokens=counts.num_draft_tokens,
+            num_accepted_tokens=counts.num_accepted_tokens,
+            verify_lens=verify_lens,
         )
-
-
-class _StepCounts:
-    """What `schedule` found out about its step."""
-
-    __slots__ = ("load", "num_preemptions", "num_prefix_cache_hits", "num_prefix_cache_queries", "predicted_seconds")
-
-    def __init__(self) -> None:
-        self.load = StepLoad()
-        self.predicted_seconds = 0.0
-        self.num_preemptions = 0
-        self.num_prefix_cache_queries = 0
-        self.num_prefix_cache_hits = 0
 
 
 def _max_reused_tokens(request: Request) -> int:
@@ -417,11 +472,3 @@ def _max_reused_tokens(request: Request) -> int:
         if num_collected < request.num_prompt_tokens - 1:
             return num_collected
     return request.num_tokens - 1
-
-
-def _collect_prompt_logprobs(request: Request, num_tokens: int, result: ModelRunnerOutput) -> None:
-    """Append entries that a step computed, without those that a preempted attempt had delivered before."""
-    entries = result.prompt_logprobs.get(request.request_id)
-    if entries:
-        first_position = request.num_computed_tokens - num_tokens + 1
-        request.prompt_logprobs.extend(entries[len(request.prompt_logprobs) - first_position + 1 :])

@@ -9,8 +9,10 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from deepinfer import CacheConfig, EngineConfig, FinishReason, SamplingParams, SchedulerConfig
 from deepinfer.engine.build import make_engine_core
 from deepinfer.executor.scripted import ScriptedExecutor, make_scripted_model_config
+from deepinfer.testing.foreseen_drafts import ForeseenDrafts
 
 EOS = frozenset({0})
+BLOCK_SIZE = 16
 MAX_IDLE_STEPS = 3000
 stems = st.sampled_from([[7] * 40, [7] * 20 + [8] * 20, [9, 10, 11] * 14, [5]])
 
@@ -24,8 +26,9 @@ class SchedulerMachine(RuleBasedStateMachine):
         extra_tokens=st.sampled_from([0, 3, 16, 200]),
         caching=st.booleans(),
         target_itl=st.sampled_from([None, 0.01]),
+        draft_kind=st.sampled_from([None, "right", "wrong", "mixed"]),
     )
-    def start(self, num_blocks, max_num_seqs, extra_tokens, caching, target_itl):
+    def start(self, num_blocks, max_num_seqs, extra_tokens, caching, target_itl, draft_kind):
         model = make_scripted_model_config(vocab_size=24, max_position_embeddings=90)
         self.executor = ScriptedExecutor(num_blocks=num_blocks, block_size=16, model_config=model)
         config = EngineConfig(
@@ -42,10 +45,10 @@ class SchedulerMachine(RuleBasedStateMachine):
             ),
         )
         self.now = 0.0
-        self.core = make_engine_core(config, self.executor, model_identity=b"", clock=lambda: self.now)
-        self.scheduler = self.core.scheduler
         self.expected, self.got, self.reasons, self.aborted = {}, {}, {}, set()
-        self.plan = None
+        drafts = None if draft_kind is None else ForeseenDrafts(self.expected, draft_kind, vocab_size=24)
+        self.core = make_engine_core(config, self.executor, model_identity=b"", drafts=drafts, clock=lambda: self.now)
+        self.scheduler = self.core.scheduler
 
     @rule(
         target=requests,
@@ -118,6 +121,8 @@ class SchedulerMachine(RuleBasedStateMachine):
         running = [*self.scheduler._prefilling, *self.scheduler._decoding]
         for request in running:
             assert len(request.block_ids) == len(set(request.block_ids))
+            if request in self.scheduler._decoding:
+                assert len(request.block_ids) == -(-request.num_computed_tokens // BLOCK_SIZE)
             assert len(request.block_ids) * 16 - request.num_computed_tokens <= max(16, 16 + 200)
             for block_id in request.block_ids:
                 holders[block_id] += 1
