@@ -40,6 +40,22 @@ class InvalidSamplingParamsError(RequestError):
     """A sampling parameter has the wrong type or is out of range."""
 
 
+class GrammarError(RequestError):
+    """The required form of an output is malformed or uses something that is not covered.
+
+    Attributes:
+        kind: which form: "json_schema", "regex", "grammar", "choice" or "json_object".
+        path: where in it, such as ".properties.a" or "[2]"; empty for the whole.
+        problem: what is wrong there, as the rest of a sentence.
+    """
+
+    def __init__(self, kind: str, problem: str, path: str = "") -> None:
+        super().__init__(f"{kind}{path} {problem}", param=f"{kind}{path}")
+        self.kind = kind
+        self.path = path
+        self.problem = problem
+
+
 class CapacityError(EngineError):
     """The engine cannot take the work now."""
 

@@ -62,6 +62,7 @@ class ServerMetrics:
         self.request_generation_tokens = Histogram(TOKEN_COUNT_BUCKETS)
         self.codec_encode = Histogram(CODEC_BUCKETS)
         self.codec_stream_push = Histogram(CODEC_BUCKETS)
+        self.grammar_compile = Histogram(LATENCY_BUCKETS)
         self.step_duration = {phase: Histogram(STEP_BUCKETS) for phase in ("prefill", "decode", "mixed")}
         self.request_success: Counter[str] = Counter()
         self.request_errors: Counter[str] = Counter()
@@ -151,6 +152,7 @@ class PrometheusExposition(Collector):
             ("request_generation_tokens", "Output tokens of one request.", metrics.request_generation_tokens),
             ("codec_encode_seconds", "Rendering and encoding one prompt.", metrics.codec_encode),
             ("codec_stream_push_seconds", "Turning one step's ids into text.", metrics.codec_stream_push),
+            ("grammar_compile_seconds", "Making the form of an output ready.", metrics.grammar_compile),
         ):
             family = HistogramMetricFamily(PREFIX + name, text, labels=["model_name"])
             family.add_metric([self._model_name], histogram.buckets(), histogram.total)

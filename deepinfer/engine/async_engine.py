@@ -19,7 +19,7 @@ from deepinfer.metrics import StepStats
 from deepinfer.outputs import EngineOutput, TokenConstraint
 from deepinfer.request import FinishReason, Request
 from deepinfer.sampling_params import SamplingParams
-from deepinfer.structured import GrammarCompiler, GrammarSpec, Vocabulary
+from deepinfer.structured import CompilePool, GrammarCompiler, GrammarSpec, Vocabulary
 
 if TYPE_CHECKING:
     from deepinfer.loader.checkpoint import Checkpoint
@@ -46,10 +46,13 @@ class AsyncEngine:
         core: EngineCore,
         *,
         checkpoint: Checkpoint | None = None,
+        make_vocabulary: Callable[[], Vocabulary] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`make_vocabulary` is called with the first required form of an output; by default the checkpoint gives it."""
         self.checkpoint = checkpoint
-        self._grammars = GrammarCompiler(self._make_vocabulary)
+        self._compiler = GrammarCompiler(make_vocabulary or self._make_vocabulary)
+        self._compile_pool = CompilePool(self._compiler)
         self._core = core
         self._clock = clock
         self._max_unfinished = core.scheduler.config.max_num_seqs + core.scheduler.config.max_num_waiting
@@ -115,14 +118,24 @@ class AsyncEngine:
         self._listeners.append(listener)
 
     def compile_grammar(self, spec: GrammarSpec) -> TokenConstraint:
-        """Compile the form of an output, or return what an equal one gave. Takes milliseconds to seconds: servers call
-        it in a thread that runs no event loop.
+        """Compile the form of an output, or return what an equal one gave. Takes milliseconds to seconds: in an event
+        loop await `prepare_grammar` instead.
 
         Raises:
             RequestError: it is malformed or uses something that is not covered; the message names it.
             ConfigError: the package for it is not installed.
         """
-        return self._grammars.compile(spec)
+        return self._compiler.compile(spec)
+
+    async def prepare_grammar(self, spec: GrammarSpec) -> TokenConstraint:
+        """The same in a thread, with a bound on the time and on how many may wait.
+
+        Raises:
+            RequestError: it is malformed, not covered, or too complex; the message names it.
+            QueueFullError: too many are being compiled.
+            ConfigError: the package for it is not installed.
+        """
+        return await self._compile_pool.compile(spec)
 
     def add_request(
         self,
@@ -205,6 +218,7 @@ class AsyncEngine:
         with self._lock:
             self._is_closing = True
         self._wake.set()
+        self._compile_pool.close()
         if self._thread is not threading.current_thread():
             self._thread.join()
 

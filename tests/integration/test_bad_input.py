@@ -59,7 +59,7 @@ BAD = [
     (CHAT, chat(model="m" * 100_000), 404, "model"),
     (CHAT, chat(model="gpt-17"), 404, "model"),
     (CHAT, chat(tools=[{"type": "function"}]), 400, "tools"),
-    (CHAT, chat(response_format={"type": "json_schema"}), 400, "response_format"),
+    (CHAT, chat(response_format={"type": "json_schema"}), 400, "response_format.json_schema"),
     (CHAT, chat(stream=True, prompt_logprobs=1), 400, "prompt_logprobs"),
     (CHAT, chat(bad_words=[""]), 400, "bad_words[0]"),
     (COMPLETIONS, completion(prompt=""), 400, "prompt"),

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from deepinfer.structured import CompilePool, GrammarCompiler
+from deepinfer_api.testing.byte_codec import make_byte_vocabulary
+from deepinfer_api.testing.scripts import form_script
+
 FILE = Path(__file__).parent.parent / "data" / "client_requests.jsonl"
 LINES = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
 ALIASES = ("deepseek-chat", "deepseek-reasoner", "claude-sonnet-4-5", "gpt-5", "e")
@@ -17,8 +21,6 @@ def expected_param(body):
         return None
     if body.get("tools"):
         return "tools"
-    if body.get("response_format"):
-        return "response_format"
     for index, message in enumerate(body.get("messages") or ()):
         if isinstance(message.get("content"), list):
             for number, part in enumerate(message["content"]):
@@ -31,7 +33,13 @@ def expected_param(body):
 def test_line(make_server, line):
     body, path = line["body"], line["path"]
     sends_key = {"authorization", "x-api-key"} & line["headers"].keys()
-    server = make_server("An answer.", model_aliases=ALIASES, api_keys=("test-key",) if sends_key else ())
+    pool = CompilePool(GrammarCompiler(make_byte_vocabulary))
+    server = make_server(
+        form_script,
+        backend={"compile_pool": pool},
+        model_aliases=ALIASES,
+        api_keys=("test-key",) if sends_key else (),
+    )
     answer = asyncio.run(server.client.request(line["method"], path, headers=line["headers"], body=body))
     if path.endswith("/embeddings"):
         assert answer.status == 404
@@ -46,6 +54,15 @@ def test_line(make_server, line):
     if body is not None and body.get("stream"):
         _, streamed = asyncio.run(server_stream(server, path, line))
         assert streamed.choices[0].text
+        text = streamed.choices[0].text
+    elif body is not None and "messages" in body:
+        text = answer.json()["choices"][0]["message"]["content"]
+    pool.close()
+    if (body or {}).get("response_format"):
+        value = json.loads(text)
+        if body["response_format"]["type"] == "json_schema":
+            assert isinstance(value["city"], str)
+            assert isinstance(value["n"], int)
 
 
 async def server_stream(server, path, line):

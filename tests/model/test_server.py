@@ -1,6 +1,8 @@
 """The default model over HTTP on a real socket: the `openai` package gets the same text streamed and whole."""
 
 import asyncio
+import json
+import re
 
 import pytest
 
@@ -51,6 +53,47 @@ def test_control_tokens_in_user_text_stay_text(client):
     for special in (1, 2):
         assert tokens["spelled"].count(special) == tokens["plain"].count(special)
     assert len(tokens["spelled"]) > len(tokens["plain"]) + 8
+
+
+CITY = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "n": {"type": "integer"}},
+    "required": ["city", "n"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_response_formats_hold(client, stream):
+    """The bodies of req-001, req-018, req-033, req-043 and req-047 of the recorded clients, with a bound on length."""
+    schema = {"type": "json_schema", "json_schema": {"name": "P", "schema": CITY, "strict": True}}
+    for response_format in (schema, {"type": "json_object"}):
+        answer = client.chat.completions.create(
+            model="smollm2-135m-instruct", messages=[{"role": "user", "content": "hi"}], temperature=0,
+            response_format=response_format, max_tokens=400, stream=stream,
+        )  # fmt: skip
+        if stream:
+            text = "".join(chunk.choices[0].delta.content or "" for chunk in answer if chunk.choices)
+        else:
+            text = answer.choices[0].message.content
+        value = json.loads(text)
+        assert isinstance(value, dict)
+        if response_format is schema:
+            assert isinstance(value["city"], str)
+            assert isinstance(value["n"], int)
+
+
+def test_structured_outputs_hold(client):
+    for form, has_form in (
+        ({"choice": ["Paris", "London"]}, ("Paris", "London").__contains__),
+        ({"regex": "[A-Z][a-z]{2,8}!"}, re.compile("[A-Z][a-z]{2,8}!").fullmatch),
+        ({"grammar": 'root ::= "yes" | "no"'}, ("yes", "no").__contains__),
+    ):
+        answer = client.chat.completions.create(
+            model="smollm2-135m-instruct", messages=MESSAGES, seed=1, extra_body={"structured_outputs": form}
+        )
+        assert has_form(answer.choices[0].message.content)
+        assert answer.choices[0].finish_reason == "stop"
 
 
 def test_a_conversation_longer_than_the_context_is_refused_with_both_numbers(client):

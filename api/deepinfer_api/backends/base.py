@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from deepinfer.metrics import StepStats
-from deepinfer.outputs import EngineOutput
+from deepinfer.outputs import EngineOutput, TokenConstraint
 from deepinfer.sampling_params import SamplingParams
+from deepinfer.structured import GrammarSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,16 @@ class GenerationBackend(Protocol):
         """Whether it has failed for good; liveness turns red."""
         ...
 
+    async def prepare_grammar(self, spec: GrammarSpec) -> TokenConstraint:
+        """Compile a form that outputs must have, off the event loop.
+
+        Raises:
+            RequestError: it is malformed, not covered, or too complex.
+            QueueFullError: too many are being compiled.
+            ConfigError: forms are not possible here.
+        """
+        ...
+
     def generate(
         self,
         request_id: str,
@@ -40,6 +51,7 @@ class GenerationBackend(Protocol):
         *,
         arrival_time: float,
         client_key: str = "",
+        constraint: TokenConstraint | None = None,
     ) -> AsyncIterator[EngineOutput]:
         """Admit one sequence and return its outputs; the last one has a finish reason.
 
@@ -49,6 +61,7 @@ class GenerationBackend(Protocol):
             sampling_params: how to choose tokens.
             arrival_time: `time.monotonic()` when the request reached the server.
             client_key: whose request it is; clients share the engine fairly.
+            constraint: the form the output must have, from `prepare_grammar`.
 
         Raises:
             RequestError: at the call, when the request cannot be served.

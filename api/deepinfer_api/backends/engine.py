@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from deepinfer.engine.async_engine import AsyncEngine
 from deepinfer.metrics import StepStats
-from deepinfer.outputs import EngineOutput
+from deepinfer.outputs import EngineOutput, TokenConstraint
 from deepinfer.sampling_params import SamplingParams
+from deepinfer.structured import GrammarSpec
 from deepinfer_api.backends.base import BackendLoad
 
 
@@ -30,6 +31,10 @@ class EngineBackend:
         """See `GenerationBackend.is_dead`."""
         return self._engine.is_dead
 
+    async def prepare_grammar(self, spec: GrammarSpec) -> TokenConstraint:
+        """See `GenerationBackend.prepare_grammar`."""
+        return await self._engine.prepare_grammar(spec)
+
     def generate(
         self,
         request_id: str,
@@ -38,10 +43,16 @@ class EngineBackend:
         *,
         arrival_time: float,
         client_key: str = "",
+        constraint: TokenConstraint | None = None,
     ) -> AsyncIterator[EngineOutput]:
         """See `GenerationBackend.generate`."""
         return self._engine.add_request(
-            request_id, prompt_token_ids, sampling_params, arrival_time=arrival_time, client_key=client_key
+            request_id,
+            prompt_token_ids,
+            sampling_params,
+            arrival_time=arrival_time,
+            client_key=client_key,
+            constraint=constraint,
         )
 
     def abort(self, request_id: str) -> None:

@@ -7,11 +7,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from deepinfer.errors import PromptTooLongError, QueueFullError, RequestError
+from deepinfer.errors import ConfigError, PromptTooLongError, QueueFullError, RequestError
 from deepinfer.metrics import StepStats
-from deepinfer.outputs import EngineOutput, RequestStats, TokenLogprob
+from deepinfer.outputs import EngineOutput, RequestStats, TokenConstraint, TokenLogprob
 from deepinfer.request import FinishReason
 from deepinfer.sampling_params import SamplingParams
+from deepinfer.structured import CompilePool, GrammarSpec
 from deepinfer_api.backends.base import BackendLoad
 
 ScriptStep = Sequence[int] | BaseException | asyncio.Event | float
@@ -30,6 +31,7 @@ class ScriptedRequest:
     sampling_params: SamplingParams
     arrival_time: float
     client_key: str = ""
+    constraint: TokenConstraint | None = None
 
 
 @dataclass(slots=True)
@@ -42,6 +44,7 @@ class ScriptedBackend:
         max_model_len: context length; longer prompts are refused as the engine does.
         max_num_waiting: admitted unfinished requests; one more is refused with QueueFullError. None is no bound.
         num_cached_tokens: what it reports as found in the prefix cache.
+        compile_pool: compiles the forms of outputs; a script has to keep to them by itself.
         requests: every admitted request.
         aborted: ids of requests that were aborted before their last token, in order.
         active: ids of unfinished requests.
@@ -53,10 +56,17 @@ class ScriptedBackend:
     max_num_waiting: int | None = None
     num_cached_tokens: int = 0
     is_dead: bool = False
+    compile_pool: CompilePool | None = None
     requests: list[ScriptedRequest] = field(default_factory=list)
     aborted: list[str] = field(default_factory=list)
     active: dict[str, asyncio.Event] = field(default_factory=dict)
     listeners: list[Callable[[StepStats], None]] = field(default_factory=list)
+
+    async def prepare_grammar(self, spec: GrammarSpec) -> TokenConstraint:
+        """See `GenerationBackend.prepare_grammar`."""
+        if self.compile_pool is None:
+            raise ConfigError("this backend replays scripts and compiles no forms")
+        return await self.compile_pool.compile(spec)
 
     def generate(
         self,
@@ -66,6 +76,7 @@ class ScriptedBackend:
         *,
         arrival_time: float,
         client_key: str = "",
+        constraint: TokenConstraint | None = None,
     ) -> AsyncIterator[EngineOutput]:
         """See `GenerationBackend.generate`."""
         if request_id in self.active:
@@ -74,7 +85,9 @@ class ScriptedBackend:
             raise PromptTooLongError(len(prompt_token_ids), self.max_model_len)
         if self.max_num_waiting is not None and len(self.active) >= self.max_num_waiting:
             raise QueueFullError(f"{len(self.active)} requests are waiting; try again later", retry_after_seconds=2)
-        request = ScriptedRequest(request_id, tuple(prompt_token_ids), sampling_params, arrival_time, client_key)
+        request = ScriptedRequest(
+            request_id, tuple(prompt_token_ids), sampling_params, arrival_time, client_key, constraint
+        )
         self.requests.append(request)
         is_aborted = self.active[request_id] = asyncio.Event()
         return self._replay(request, is_aborted)

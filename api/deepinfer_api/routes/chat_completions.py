@@ -12,7 +12,7 @@ from deepinfer_api.codec import EncodedPrompt, encode_chat_off_loop
 from deepinfer_api.dependencies import ServicesDependency
 from deepinfer_api.errors import unsupported
 from deepinfer_api.formats.chat import ChatFormat
-from deepinfer_api.routes.generate import receive, start
+from deepinfer_api.routes.generate import prepare_constraint, receive, start
 from deepinfer_api.schemas.chat import WITHOUT_EFFECT, ChatBody
 from deepinfer_api.services import Model, Services
 
@@ -39,6 +39,7 @@ async def create_chat_completion(request: Request, services: ServicesDependency)
         prompt_logprobs=body.prompt_logprobs,
         defaults=services.settings.default_sampling,
     )
+    constraint = await prepare_constraint(model, body.required_form(), services)
     prompt = await _encode(body, model, services)
     return start(
         services,
@@ -58,6 +59,7 @@ async def create_chat_completion(request: Request, services: ServicesDependency)
             wants_token_ids=bool(body.return_token_ids),
             wants_prompt_logprobs=body.prompt_logprobs is not None,
         ),
+        constraint=constraint,
         route="chat",
         prompt_param="messages",
         without_effect=WITHOUT_EFFECT,

@@ -12,7 +12,7 @@ from deepinfer_api.codec import EncodedPrompt, encode_off_loop
 from deepinfer_api.dependencies import ServicesDependency
 from deepinfer_api.errors import unsupported
 from deepinfer_api.formats.completions import CompletionFormat
-from deepinfer_api.routes.generate import receive, start
+from deepinfer_api.routes.generate import prepare_constraint, receive, start
 from deepinfer_api.schemas.completions import WITHOUT_EFFECT, CompletionBody
 from deepinfer_api.schemas.sampling import check_token_ids
 from deepinfer_api.services import Model, Services
@@ -49,6 +49,7 @@ async def create_completion(request: Request, services: ServicesDependency) -> R
         prompt_logprobs=prompt_logprobs,
         defaults=services.settings.default_sampling,
     )
+    constraint = await prepare_constraint(model, body.required_form(), services)
     prompts = await _encode(body, model, services)
     return start(
         services,
@@ -69,6 +70,7 @@ async def create_completion(request: Request, services: ServicesDependency) -> R
             wants_token_ids=bool(body.return_token_ids),
             wants_prompt_logprobs=body.prompt_logprobs is not None,
         ),
+        constraint=constraint,
         route="completions",
         prompt_param="prompt",
         without_effect=WITHOUT_EFFECT,

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from deepinfer.errors import EngineError
+from deepinfer.outputs import TokenConstraint
 from deepinfer.sampling_params import SamplingParams
 from deepinfer_api.admission import read_body
 from deepinfer_api.codec import EncodedPrompt
@@ -17,6 +19,7 @@ from deepinfer_api.exchange import Exchange
 from deepinfer_api.formats.base import AnswerFormat
 from deepinfer_api.generation import Choice, Generation
 from deepinfer_api.schemas.sampling import SamplingBody, seed_of_choice
+from deepinfer_api.schemas.structured import RequiredForm
 from deepinfer_api.schemas.validation import Body, ignored_fields, parse_body
 from deepinfer_api.services import Model, Services
 from deepinfer_api.streaming import GenerationResponse
@@ -44,6 +47,23 @@ async def receive(request: Request, services: Services, kind: type[Body]) -> tup
     return arrival, parse_body(kind, data)
 
 
+async def prepare_constraint(model: Model, form: RequiredForm | None, services: Services) -> TokenConstraint | None:
+    """Compile the form that an answer must have.
+
+    Raises:
+        ApiError: 400 that names the place in the field, 429 when too many wait for it.
+    """
+    if form is None:
+        return None
+    begin = time.perf_counter()
+    try:
+        return await model.backend.prepare_grammar(form.spec)
+    except EngineError as error:
+        raise form.refusal(error) from error
+    finally:
+        services.metrics.grammar_compile.observe(time.perf_counter() - begin)
+
+
 def start(
     services: Services,
     model: Model,
@@ -53,6 +73,7 @@ def start(
     params: SamplingParams,
     make_answer: Callable[[], AnswerFormat],
     *,
+    constraint: TokenConstraint | None,
     route: str,
     prompt_param: str,
     without_effect: Sequence[str],
@@ -101,6 +122,7 @@ def start(
                             choice_params,
                             arrival_time=arrival.time,
                             client_key=arrival.client_key,
+                            constraint=constraint,
                         ),
                         text_stream=codec.new_text_stream(
                             stop=stop,

@@ -65,7 +65,6 @@ class ChatBody(SamplingBody):
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
-    response_format: Any = None
     tools: Any = None
     tool_choice: Any = None
     functions: Any = None
@@ -97,8 +96,6 @@ class ChatBody(SamplingBody):
                               "yet; leave it out")  # fmt: skip
         if self.function_call not in (None, "none", "auto"):
             raise unsupported("function_call", "function_call is not served yet; leave it out")
-        if self.response_format is not None and self.response_format != {"type": "text"}:
-            raise unsupported("response_format", 'response_format other than {"type": "text"} is not served yet')
         if self.modalities not in (None, ["text"]):
             raise unsupported("modalities", f"modalities must be ['text'], but is {show(self.modalities)}")
         for field_name in ("audio", "web_search_options"):

@@ -29,7 +29,6 @@ class CompletionBody(SamplingBody):
     logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
     suffix: Any = None
     best_of: int | None = None
-    response_format: Any = None
     add_special_tokens: bool | None = None
     split_special_tokens: bool | None = None
 
@@ -41,8 +40,6 @@ class CompletionBody(SamplingBody):
         if self.best_of is not None and self.best_of != self.num_choices:
             raise unsupported("best_of", f"best_of is {self.best_of}, but only best_of equal to n ({self.num_choices}) "
                               "is served")  # fmt: skip
-        if self.response_format is not None and self.response_format != {"type": "text"}:
-            raise unsupported("response_format", 'response_format other than {"type": "text"} is not served yet')
         if self.max_output_tokens == 0 and not self.echo:
             name = self.max_tokens_name
             raise invalid_request(f"{name} must be >= 1 unless echo is true, but is 0", name)

@@ -11,6 +11,7 @@ from deepinfer.errors import InvalidSamplingParamsError
 from deepinfer.sampling_params import MAX_SEED, SamplingParams
 from deepinfer_api.codec import Codec
 from deepinfer_api.errors import invalid_request, unsupported
+from deepinfer_api.schemas.structured import RequiredForm, required_form
 from deepinfer_api.schemas.validation import RequestBody, show
 
 MAX_STOP_STRINGS = 16
@@ -21,6 +22,9 @@ MAX_BAD_WORDS = 128
 MAX_BAD_WORD_CHARACTERS = 256
 MAX_STOP_TOKEN_IDS = 1024
 
+
+REPLACED_FIELDS = {f"guided_{name}": f"structured_outputs.{name}" for name in ("json", "regex", "grammar", "choice")}
+"""Older spellings whose silent loss would give an output of the wrong form."""
 
 BadWord = Annotated[str, Field(min_length=1, max_length=MAX_BAD_WORD_CHARACTERS)]
 
@@ -61,14 +65,16 @@ class SamplingBody(RequestBody):
     cache_salt: str | None = None
     return_token_ids: bool | None = None
     prompt_logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
+    response_format: Any = None
     structured_outputs: Any = None
     metadata: dict[str, str] | None = None
     user: Any = None
 
     def check_common(self) -> None:
         """Raise ApiError (400) for what is not served and for combinations that make no sense."""
-        if self.structured_outputs is not None:
-            raise unsupported("structured_outputs", "structured_outputs is not served yet; leave it out")
+        for name, replacement in REPLACED_FIELDS.items():
+            if (self.model_extra or {}).get(name) is not None:
+                raise unsupported(name, f"{name} is not served; send {replacement} instead")
         if self.stream_options is not None and not self.stream:
             raise invalid_request("stream_options needs stream to be true", "stream_options")
         if self.metadata is not None:
@@ -107,6 +113,14 @@ class SamplingBody(RequestBody):
     def wants_continuous_usage(self) -> bool:
         """Whether each chunk carries the usage so far."""
         return bool(self.stream_options and self.stream_options.continuous_usage_stats)
+
+    def required_form(self) -> RequiredForm | None:
+        """The form that each output must have, or None.
+
+        Raises:
+            ApiError: 400 that names the field.
+        """
+        return required_form(self.response_format, self.structured_outputs)
 
     def stop_strings(self) -> list[str]:
         """The stop strings.

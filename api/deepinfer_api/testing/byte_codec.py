@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import recipe_rs
+from deepinfer.structured import Vocabulary
 from deepinfer_api.recipe_codec import RecipeCodec
 
 START_TOKEN: Final = "<|im_start|>"
@@ -44,6 +45,18 @@ def make_byte_codec(*, chat_template: str | None = CHATML_TEMPLATE, bos_token_id
     if chat_template is not None:
         chat = recipe_rs.ChatTemplateEncoding(chat_template, tokenizer, bos_token=START_TOKEN, eos_token=END_TOKEN)
     return RecipeCodec(tokenizer, chat, vocab_size=VOCAB_SIZE, bos_token_id=bos_token_id)
+
+
+def make_byte_vocabulary() -> Vocabulary:
+    """The same tokens for structured output; an output ends with `EOS_ID`."""
+    specials = [token.encode() for token in (START_TOKEN, END_TOKEN, EOS_TOKEN)]
+    return Vocabulary(
+        tokens=[*(bytes([byte]) for byte in range(256)), *specials],
+        special_token_ids=[START_ID, END_ID, EOS_ID],
+        eos_token_ids=[EOS_ID],
+        encode=byte_ids,
+        size=VOCAB_SIZE,
+    )
 
 
 def _byte_character(byte: int) -> str:

@@ -34,6 +34,7 @@ FAMILIES = {
     "step_duration_seconds": "histogram",
     "codec_encode_seconds": "histogram",
     "codec_stream_push_seconds": "histogram",
+    "grammar_compile_seconds": "histogram",
 }
 
 

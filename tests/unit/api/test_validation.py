@@ -84,9 +84,6 @@ def completion(**fields):
         ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, "tool_choice"),
         ({"functions": [{"name": "f"}]}, "functions"),
         ({"function_call": {"name": "f"}}, "function_call"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
-        ({"response_format": "text"}, "response_format"),
-        ({"structured_outputs": {"regex": "a"}}, "structured_outputs"),
         ({"modalities": ["text", "audio"]}, "modalities"),
         ({"audio": {"voice": "x"}}, "audio"),
         ({"web_search_options": {}}, "web_search_options"),
@@ -122,7 +119,6 @@ def test_chat_refusals_name_the_field(fields, param):
         ({"logprobs": 21}, "logprobs"),
         ({"logprobs": True}, "logprobs"),
         ({"echo": 1}, "echo"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
     ],
 )
 def test_completion_refusals_name_the_field(fields, param):

@@ -129,10 +129,10 @@ def test_an_output_that_left_its_form_is_an_error_of_the_request(compiler):
 @pytest.mark.parametrize(
     ("kind", "source", "named"),
     [
-        ("json_schema", '{"not": {"type": "null"}}', '"not"'),
-        ("json_schema", '{"type": "array", "uniqueItems": true}', "uniqueItems"),
         ("json_schema", '{"type": "objekt"}', "objekt"),
-        ("json_schema", "[1", "not a JSON object"),
+        ("json_schema", "[1", "not valid JSON"),
+        ("regex", "a{1000}{1000}", "repeats more than 50,000 times"),
+        ("regex", "[^\\s\\S]", "allows no output"),
         ("regex", "a{3}(b", "unclosed group"),
         ("regex", r"a\b", "lookarounds"),
         ("grammar", "start: foo", "foo"),
@@ -150,6 +150,9 @@ def test_what_is_not_covered_is_named(compiler, kind, source, named):
     [
         ({"kind": "poem"}, "kind"),
         ({"kind": "choice"}, "choice"),
+        ({"kind": "choice", "choices": ("a", "")}, "choice[1]"),
+        ({"kind": "choice", "choices": ("a",) * 10_001}, "choice"),
+        ({"kind": "regex", "source": "a" * 262_145}, "regex"),
         ({"kind": "regex"}, "regex"),
         ({"kind": "json_schema"}, "json_schema"),
     ],
