@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from deepinfer.config import CacheConfig, EngineConfig, SchedulerConfig
+    from deepinfer.config import CacheConfig, EngineConfig, SchedulerConfig, SpeculativeConfig
     from deepinfer.engine.async_engine import AsyncEngine
     from deepinfer.engine.llm import LLM, RequestOutput
     from deepinfer.errors import (
@@ -35,6 +35,7 @@ _HOMES = {
     "EngineConfig": "config",
     "CacheConfig": "config",
     "SchedulerConfig": "config",
+    "SpeculativeConfig": "config",
     "SamplingParams": "sampling_params",
     "GrammarSpec": "structured",
     "EngineOutput": "outputs",
@@ -74,6 +75,7 @@ __all__ = [
     "RequestStats",
     "SamplingParams",
     "SchedulerConfig",
+    "SpeculativeConfig",
     "TokenLogprob",
     "WeightLoadError",
     "__version__",

@@ -8,7 +8,8 @@ from typing import Annotated, Final
 import typer
 
 from deepinfer.cli.sizes import parse_size
-from deepinfer.config import CacheConfig, EngineConfig, SchedulerConfig
+from deepinfer.config import CacheConfig, EngineConfig, SchedulerConfig, SpeculativeConfig
+from deepinfer.errors import ConfigError
 
 MODEL_PANEL: Final = "Model"
 CACHE_PANEL: Final = "KV cache and batching"
@@ -76,6 +77,21 @@ TargetItl = Annotated[
     ),
 ]
 
+Speculation = Annotated[
+    str,
+    typer.Option(
+        help="Guess tokens ahead: off, or ngram (what followed the last tokens before). Outputs stay the same.",
+        rich_help_panel=CACHE_PANEL,
+    ),
+]
+NumDraftTokens = Annotated[
+    str,
+    typer.Option(
+        help="Guesses checked for each request in a step: auto (by confidence and measured cost), or 1 to 15.",
+        rich_help_panel=CACHE_PANEL,
+    ),
+]
+
 DEFAULT_SCHEDULER: Final = SchedulerConfig()
 DEFAULT_CACHE: Final = CacheConfig()
 
@@ -96,6 +112,8 @@ def make_engine_config(
     max_num_batched_tokens: int = DEFAULT_SCHEDULER.max_num_batched_tokens,
     max_num_waiting: int = DEFAULT_SCHEDULER.max_num_waiting,
     target_itl_ms: float | None = None,
+    speculation: str = "off",
+    num_draft_tokens: str = "auto",
     served_model_name: str | None = None,
 ) -> EngineConfig:
     """Join the options.
@@ -123,4 +141,13 @@ def make_engine_config(
             max_num_waiting=max_num_waiting,
             target_itl_seconds=None if target_itl_ms is None else target_itl_ms / 1e3,
         ),
+        speculative=SpeculativeConfig(proposer=speculation, num_draft_tokens=_parse_num_draft_tokens(num_draft_tokens)),
     )
+
+
+def _parse_num_draft_tokens(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not text.isascii() or not text.isdigit():
+        raise ConfigError(f"--num-draft-tokens must be auto or a number from 1 to 15, but is {text!r}")
+    return int(text)

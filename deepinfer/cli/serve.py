@@ -20,7 +20,9 @@ from deepinfer.cli.engine_options import (
     MaxNumSeqs,
     MaxNumWaiting,
     ModelArgument,
+    NumDraftTokens,
     PrefixCaching,
+    Speculation,
     TargetItl,
     Threads,
     make_engine_config,
@@ -76,6 +78,8 @@ def serve(
     max_num_batched_tokens: MaxNumBatchedTokens = DEFAULT_SCHEDULER.max_num_batched_tokens,
     max_num_waiting: MaxNumWaiting = DEFAULT_SCHEDULER.max_num_waiting,
     target_itl_ms: TargetItl = None,
+    speculation: Speculation = "off",
+    num_draft_tokens: NumDraftTokens = "auto",
 ) -> None:
     """Serve a model over an OpenAI-compatible HTTP API, with a playground at /.
 
@@ -104,6 +108,8 @@ def serve(
         max_num_batched_tokens=max_num_batched_tokens,
         max_num_waiting=max_num_waiting,
         target_itl_ms=target_itl_ms,
+        speculation=speculation,
+        num_draft_tokens=num_draft_tokens,
         served_model_name=served_model_name,
     )
     given: dict[str, object] = {

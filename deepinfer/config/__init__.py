@@ -4,5 +4,6 @@ from deepinfer.config.cache import CacheConfig
 from deepinfer.config.engine import EngineConfig
 from deepinfer.config.model import ModelConfig, RopeScaling
 from deepinfer.config.scheduler import SchedulerConfig
+from deepinfer.config.speculative import SpeculativeConfig
 
-__all__ = ["CacheConfig", "EngineConfig", "ModelConfig", "RopeScaling", "SchedulerConfig"]
+__all__ = ["CacheConfig", "EngineConfig", "ModelConfig", "RopeScaling", "SchedulerConfig", "SpeculativeConfig"]

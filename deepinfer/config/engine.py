@@ -7,6 +7,7 @@ from pathlib import Path
 
 from deepinfer.config.cache import CacheConfig
 from deepinfer.config.scheduler import SchedulerConfig
+from deepinfer.config.speculative import SpeculativeConfig
 from deepinfer.errors import ConfigError
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -38,6 +39,7 @@ class EngineConfig:
     served_model_name: str | None = None
     cache: CacheConfig = field(default_factory=CacheConfig)
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
+    speculative: SpeculativeConfig = field(default_factory=SpeculativeConfig)
 
     def __post_init__(self) -> None:
         """Raise ConfigError when a value is out of range."""

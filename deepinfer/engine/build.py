@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from deepinfer.config import EngineConfig, ModelConfig
 from deepinfer.engine.admission import AdmissionRules
 from deepinfer.engine.core import EngineCore
+from deepinfer.engine.row_timing import time_rows
 from deepinfer.errors import ConfigError
 from deepinfer.executor.base import Executor
 from deepinfer.kvcache import KVCacheManager
 from deepinfer.loader.checkpoint import Checkpoint
 from deepinfer.scheduler import DraftPolicy, Scheduler
+from deepinfer.speculative import make_speculator
 
 logger = logging.getLogger(__name__)
 
@@ -44,9 +46,12 @@ def build_engine(config: EngineConfig, *, progress: LoadProgress | None = None) 
     checkpoint = open_checkpoint(config.model)
     _check_max_model_len(config, checkpoint.config)
     executor = make_executor(config, checkpoint, progress=progress)
+    speculator = make_speculator(config.speculative)
     identity = f"{checkpoint.path}|{checkpoint.config}|{executor.describe()}".encode()
     try:
-        core = make_engine_core(config, executor, model_identity=identity)
+        core = make_engine_core(config, executor, model_identity=identity, drafts=speculator)
+        if speculator is not None and speculator.chooses_lengths:
+            time_rows(executor, speculator.curve, max_rows=config.scheduler.max_num_batched_tokens)
     except BaseException:
         executor.close()
         raise

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from deepinfer.config import CacheConfig, EngineConfig, SchedulerConfig
+from deepinfer.config import CacheConfig, EngineConfig, SchedulerConfig, SpeculativeConfig
 from deepinfer.engine.progress import ProgressBar
 from deepinfer.engine.request_output import RequestOutput, TextStream, add_to_output
 from deepinfer.errors import ConfigError, RequestError
@@ -44,6 +44,7 @@ class LLM:
         decode_sequence: whether `generate` and `chat` return texts; else `RequestOutput` objects.
         max_model_len, max_num_seqs, max_num_batched_tokens, block_size, kv_cache_memory_bytes, enable_prefix_caching,
             dtype, device, cpu_backend, num_threads: see `EngineConfig`.
+        speculation, num_draft_tokens: see `SpeculativeConfig`.
 
     Raises:
         ConfigError, WeightLoadError: one sentence that says what to do.
@@ -71,6 +72,8 @@ class LLM:
         device: str = "auto",
         cpu_backend: str = "auto",
         num_threads: int | None = None,
+        speculation: str = "off",
+        num_draft_tokens: int | None = None,
     ) -> None:
         for name, value, only in (
             ("tokenizer", tokenizer, (None, model)),
@@ -100,6 +103,7 @@ class LLM:
                 enable_prefix_caching=enable_prefix_caching,
             ),
             scheduler=SchedulerConfig(max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens),
+            speculative=SpeculativeConfig(proposer=speculation, num_draft_tokens=num_draft_tokens),
         )
         built = build_engine(config)
         self._set_up(built.core, TextCodec(built.checkpoint), seed=seed, decode_sequence=decode_sequence)

@@ -119,6 +119,8 @@ class NativeRunner:
         if self._runner is None:
             raise RuntimeError("the executor is closed")
         scheduled = self._states.apply(plan)
+        if not scheduled:
+            return ModelRunnerOutput()
         batch = make_native_batch(scheduled, self._block_size)
         prompts, full, greedy = _sort_rows(scheduled, batch.row_starts)
         wanted = array("I", (row for prompt in prompts for row in range(prompt.rows.start, prompt.rows.stop)))

@@ -70,9 +70,19 @@ class Engines:
         self._executor = None
         self._key = None
 
-    def make(self, *, num_threads=1, num_blocks=200, block_size=64, chunk=512, cache=True):
+    def make(self, *, drafts=None, **options):
         """A core with an empty prefix cache. Only the last executor is kept: two sets of weights are a gigabyte."""
-        config = EngineConfig(
+        config = self.make_config(**options)
+        key = (config.num_threads, config.cache.block_size, config.cache.kv_cache_memory_bytes)
+        if self._key != key:
+            self.close()
+            self._executor = make_executor(config, open_checkpoint(self.model_path))
+            self._key = key
+        return make_engine_core(config, self._executor, model_identity=b"test", drafts=drafts)
+
+    def make_config(self, *, num_threads=1, num_blocks=200, block_size=64, chunk=512, cache=True):
+        """What `make` builds an engine from."""
+        return EngineConfig(
             model=self.model_path,
             device="cpu",
             cpu_backend=self.backend,
@@ -85,11 +95,6 @@ class Engines:
             ),
             scheduler=SchedulerConfig(max_num_seqs=min(chunk, 20), max_num_batched_tokens=chunk),
         )
-        if self._key != (num_threads, num_blocks, block_size):
-            self.close()
-            self._executor = make_executor(config, open_checkpoint(self.model_path))
-            self._key = (num_threads, num_blocks, block_size)
-        return make_engine_core(config, self._executor, model_identity=b"test")
 
     @staticmethod
     def run(core, cases, *, num_tokens=64, batch=True) -> dict[str, Result]:

@@ -1,0 +1,65 @@
+"""What a step takes by its number of rows, measured: a curve, since kernels have steps that no straight line has."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from statistics import median
+
+from deepinfer.cost import StepCost
+
+_KNOTS = (*range(1, 9), *range(10, 16, 2), *range(16, 32, 4), *range(32, 64, 8), *range(64, 128, 16),
+          *range(128, 256, 32), *range(256, 513, 64))  # fmt: skip
+_NUM_SAMPLES = 9
+_REFRESH_INTERVAL = 16
+_MIN_SHARE = 0.3  # of a measured step that is left to its rows, whatever the context is thought to take
+
+
+class RowCurve:
+    """Seconds of a decode step by its rows, without what its context takes."""
+
+    def __init__(self) -> None:
+        self._samples: dict[int, deque[float]] = {}
+        self._curve: list[float] = []
+        self._num_until_refresh = 0
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether there is anything to go by."""
+        return bool(self._samples)
+
+    def observe(self, num_rows: int, seconds: float, context_seconds: float) -> None:
+        """Take in a measured step without prefill."""
+        if not 1 <= num_rows <= _KNOTS[-1] or seconds <= 0.0:
+            return
+        knot = _KNOTS[bisect_right(_KNOTS, num_rows) - 1]
+        samples = self._samples.setdefault(knot, deque(maxlen=_NUM_SAMPLES))
+        # A step between two knots counts for the lower one as if each row took the same.
+        share = max(seconds - context_seconds, _MIN_SHARE * seconds)
+        samples.append(share * knot / num_rows if knot >= 16 else share)
+        self._num_until_refresh -= 1
+
+    def row_seconds(self, cost: StepCost) -> list[float]:
+        """Seconds by number of rows, never decreasing; entry 0 is the fixed part. `cost` fills in what is unknown."""
+        if self._num_until_refresh <= 0 or not self._curve:
+            self._num_until_refresh = _REFRESH_INTERVAL
+            self._curve = self._interpolate(cost)
+        return self._curve
+
+    def _interpolate(self, cost: StepCost) -> list[float]:
+        measured = sorted((knot, median(samples)) for knot, samples in self._samples.items())
+        slope = cost.decode_row_seconds
+        if not measured:
+            return [cost.base_seconds + slope * rows for rows in range(_KNOTS[-1] + 1)]
+        if len(measured) > 1:
+            (first, low), (last, high) = measured[0], measured[-1]
+            slope = max(high - low, 0.0) / (last - first)
+        curve = [max(measured[0][1] - slope * measured[0][0], 0.0)]
+        for knot, seconds in measured:
+            start = len(curve) - 1
+            low = curve[-1]
+            high = max(seconds, low)
+            curve.extend(low + (high - low) * (row - start) / (knot - start) for row in range(start + 1, knot + 1))
+        while len(curve) <= _KNOTS[-1]:
+            curve.append(curve[-1] + slope)
+        return curve
