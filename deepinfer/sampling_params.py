@@ -17,8 +17,8 @@ LOGPROBS_MODES = ("raw", "processed")
 class SamplingParams:
     """Options of one request; validated at construction, never edited afterwards.
 
-    Order of application to the float32 logits of a position: penalties, logit_bias, min_tokens and bad_words
-    (minus infinity), temperature, top_k, top_p, min_p. `temperature` 0 is argmax, the lower id on ties.
+    Order of application to the float32 logits of a position: penalties, logit_bias, bad_words, the required form, and
+    min_tokens, unless the form is complete (the bans are minus infinity), then temperature, top_k, top_p, min_p. `temperature` 0 is argmax, the lower id on ties.
 
     Attributes:
         temperature: >= 0; 0 is greedy.
@@ -42,6 +42,8 @@ class SamplingParams:
         golden_token_ids: tokens that the output must begin with, for teacher forcing; -1 leaves a position free.
         max_thinking_tokens: output tokens after which `thinking_end_token_id` is forced if it has not appeared.
         thinking_end_token_id: the token that ends the model's thinking.
+        thinking_start_token_id: the budget counts only if the output begins with this token; None: the prompt has
+            begun the thinking.
         priority: lower goes first; equal priorities are served in order of arrival.
         use_prefix_cache: whether the request takes from the prefix cache and leaves its blocks in it.
         cache_salt: requests share cached prefixes only with requests of the same salt.
@@ -67,6 +69,7 @@ class SamplingParams:
     golden_token_ids: tuple[int, ...] = ()
     max_thinking_tokens: int | None = None
     thinking_end_token_id: int | None = None
+    thinking_start_token_id: int | None = None
     priority: int = 0
     use_prefix_cache: bool = True
     cache_salt: str = ""
@@ -109,6 +112,8 @@ class SamplingParams:
         if self.max_thinking_tokens is not None:
             _integer("max_thinking_tokens", self.max_thinking_tokens, 0, 2**31 - 1, ">= 0")
             _integer("thinking_end_token_id", self.thinking_end_token_id, 0, 2**31 - 1, "a token id >= 0")
+            if self.thinking_start_token_id is not None:
+                _integer("thinking_start_token_id", self.thinking_start_token_id, 0, 2**31 - 1, "a token id >= 0")
         for word in self.bad_words_token_ids:
             if not word:
                 raise InvalidSamplingParamsError("bad_words holds an empty word; remove it", param="bad_words")

@@ -15,6 +15,14 @@ _MESSAGE_CHARACTERS = 64
 
 
 @dataclass(frozen=True, slots=True)
+class ThinkingTokens:
+    """The two tokens around a model's thinking."""
+
+    start_id: int
+    end_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class EncodedPrompt:
     """A prompt as text and as ids; `text` is empty where a client sent ids and nobody asked for the text."""
 
@@ -60,6 +68,11 @@ class Codec(Protocol):
     @property
     def has_chat_template(self) -> bool:
         """Whether chat is possible."""
+        ...
+
+    @property
+    def thinking(self) -> ThinkingTokens | None:
+        """The tokens around the model's thinking; None where it has none."""
         ...
 
     def encode_prompt(self, text: str, *, with_start_token: bool, with_special_tokens: bool) -> Sequence[int]:

@@ -13,6 +13,7 @@ from deepinfer.outputs import EngineOutput, RequestStats, TokenLogprob
 from deepinfer.request import FinishReason
 from deepinfer_api.backends.base import GenerationBackend
 from deepinfer_api.codec import EncodedPrompt, TextStream
+from deepinfer_api.reasoning import ReasoningSplit, ThinkingStage
 from deepinfer_api.telemetry import ServerMetrics
 from deepinfer_api.usage import Timings, Usage
 
@@ -30,12 +31,16 @@ class Piece:
         token_ids: tokens whose text is now out, in order.
         logprobs: one entry for each of them, if asked for.
         is_last: whether the output is complete; `Choice.finish_reason` is then set.
+        reasoning: new text of the thinking before the answer, maybe empty.
+        reasoning_token_ids: its tokens, markers included.
     """
 
     text: str
     token_ids: list[int]
     logprobs: list[TokenLogprob] | None
     is_last: bool
+    reasoning: str = ""
+    reasoning_token_ids: Sequence[int] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +53,7 @@ class Choice:
         prompt: its prompt.
         outputs: what the engine gives.
         text_stream: decoder and stop matcher of this output.
+        reasoning: takes the thinking out of the output; None where there is none.
         shows_stop_token: whether the text of a stop token is part of the output.
         num_output_tokens: tokens that count, up to the one that completed a stop string.
         finish_reason: None while it runs.
@@ -60,6 +66,7 @@ class Choice:
     prompt: EncodedPrompt
     outputs: AsyncIterator[EngineOutput]
     text_stream: TextStream
+    reasoning: ReasoningSplit | None = None
     shows_stop_token: bool = False
     num_output_tokens: int = 0
     num_cached_tokens: int = 0
@@ -103,23 +110,36 @@ class Choice:
                 num_hidden = 1
                 token_ids = token_ids[:-1]
                 logprobs = None if logprobs is None else logprobs[:-1]
+        thought, thought_ids = "", list[int]()
+        if self.reasoning is not None and self.reasoning.stage is not ThinkingStage.OFF:
+            thought, num_thought = self.reasoning.take(token_ids, is_last=reason is not None)
+            thought_ids, token_ids = token_ids[:num_thought], token_ids[num_thought:]
+            logprobs = None if logprobs is None else logprobs[num_thought:]
+        num_thought = self.num_reasoning_tokens
         delta = self.text_stream.push(token_ids)
         text = delta.text
         if delta.stop is None and reason is not None:
             delta = self.text_stream.finish()
             text += delta.text
         if delta.stop is None:
-            self.num_output_tokens = delta.num_tokens + num_hidden
+            self.num_output_tokens = num_thought + delta.num_tokens + num_hidden
         else:
             reason = FinishReason.STOP
             self.stop = delta.stop
-            self.num_output_tokens = delta.num_tokens
+            self.num_output_tokens = num_thought + delta.num_tokens
         self.finish_reason = reason
         num_released = delta.num_released_tokens - self._num_released_tokens
         self._num_released_tokens = delta.num_released_tokens
         if not self._held_token_ids and num_released == len(token_ids):
-            return Piece(text, token_ids, logprobs, reason is not None)
-        return self._release(text, token_ids, logprobs, num_released)
+            return Piece(text, token_ids, logprobs, reason is not None, thought, thought_ids)
+        piece = self._release(text, token_ids, logprobs, num_released)
+        piece.reasoning, piece.reasoning_token_ids = thought, thought_ids
+        return piece
+
+    @property
+    def num_reasoning_tokens(self) -> int:
+        """Tokens of the thinking so far."""
+        return 0 if self.reasoning is None else self.reasoning.num_tokens
 
     def _release(
         self, text: str, token_ids: list[int], logprobs: list[TokenLogprob] | None, num_released: int
@@ -212,6 +232,7 @@ class Generation:
             num_prompt_tokens=sum(len(choice.prompt.token_ids) for choice in first_choices),
             num_output_tokens=sum(choice.num_output_tokens for choice in self.choices),
             num_cached_tokens=sum(choice.num_cached_tokens for choice in first_choices),
+            num_reasoning_tokens=sum(choice.num_reasoning_tokens for choice in self.choices),
         )
 
     def timings(self) -> Timings:

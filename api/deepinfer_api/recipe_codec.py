@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import recipe_rs
 from deepinfer.engine.text import TextCodec
 from deepinfer.loader.checkpoint import Checkpoint
-from deepinfer_api.codec import EncodedPrompt, TextStream
+from deepinfer_api.codec import EncodedPrompt, TextStream, ThinkingTokens
 from deepinfer_api.errors import ApiError, invalid_request
+
+THINKING_START: Final = "<think>"
+THINKING_END: Final = "</think>"
 
 
 class RecipeCodec:
@@ -36,6 +39,7 @@ class RecipeCodec:
         self._chat = chat
         self._bos_token_id = bos_token_id
         self.vocab_size = vocab_size
+        self.thinking = None if chat is None else _find_thinking(tokenizer)
 
     @property
     def has_chat_template(self) -> bool:
@@ -104,6 +108,13 @@ class RecipeCodec:
             return b""
         data: bytes = self._tokenizer.token_bytes(token_id)
         return data
+
+
+def _find_thinking(tokenizer: recipe_rs.Tokenizer) -> ThinkingTokens | None:
+    """The markers, where the vocabulary has each of them as one token that no merge of other text can give."""
+    added = tokenizer.added_tokens
+    start_id, end_id = added.get(THINKING_START), added.get(THINKING_END)
+    return None if start_id is None or end_id is None else ThinkingTokens(start_id, end_id)
 
 
 def _to_json(value: Any, param: str) -> str:

@@ -13,6 +13,7 @@ class Usage:
     num_prompt_tokens: int
     num_output_tokens: int
     num_cached_tokens: int
+    num_reasoning_tokens: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """OpenAI's `usage` object."""
@@ -21,7 +22,7 @@ class Usage:
             "completion_tokens": self.num_output_tokens,
             "total_tokens": self.num_prompt_tokens + self.num_output_tokens,
             "prompt_tokens_details": {"cached_tokens": self.num_cached_tokens},
-            "completion_tokens_details": {"reasoning_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": self.num_reasoning_tokens},
         }
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from deepinfer.config import ModelConfig
 from deepinfer.errors import RequestError
 from deepinfer.outputs import ModelRunnerOutput, SchedulerOutput, TokenLogprob, TokenMatcher
+from deepinfer.sampling import SamplingRow
 from deepinfer.sampling_params import SamplingParams
 
 ChooseToken = Callable[[Sequence[int], SamplingParams], int]
@@ -171,6 +172,9 @@ class ScriptedExecutor:
                 if sequence.matcher is not None:
                     mask = sequence.matcher.compute_mask(sequence.token_ids[sequence.num_prompt_tokens :].tolist())
                     token_id = _choose_allowed(token_id, mask)
+                forced_token_id = _find_forced(sequence)
+                if forced_token_id is not None:
+                    token_id = forced_token_id
             except RequestError as error:
                 if depth == 0:
                     result.errors[request_id] = str(error)
@@ -196,14 +200,23 @@ class ScriptedExecutor:
 
 
 def _choose_allowed(token_id: int, mask: bytes | None) -> int:
-    """One of the allowed tokens, picked by the token that would have been chosen freely."""
+    """The token itself if it is allowed, else one of those that are, picked by it."""
     if mask is None:
         return token_id
     bits = int.from_bytes(mask, "little")
+    if bits >> token_id & 1:
+        return token_id
     allowed = [index for index in range(bits.bit_length()) if bits >> index & 1]
     if not allowed:
         raise RequestError("the grammar forbids every token")
     return allowed[token_id % len(allowed)]
+
+
+def _find_forced(sequence: _Sequence) -> int | None:
+    params = sequence.params
+    if params.max_thinking_tokens is None and not params.golden_token_ids:
+        return None
+    return SamplingRow(params, sequence.token_ids, sequence.num_prompt_tokens).forced_token_id
 
 
 def _hash_tokens(tokens: Sequence[int], seed: int) -> int:

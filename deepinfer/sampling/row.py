@@ -79,10 +79,13 @@ class SamplingRow:
             return params.golden_token_ids[index]
         if not self._has_thought:
             assert params.max_thinking_tokens is not None
-            if index < params.max_thinking_tokens:
+            start_id = params.thinking_start_token_id
+            if index < max(params.max_thinking_tokens, start_id is not None):
                 return None
             self._has_thought = True
             thought = self.token_ids[self.num_prompt_tokens :]
+            if start_id is not None and thought[0] != start_id:
+                return None
             if params.thinking_end_token_id not in thought:
                 return params.thinking_end_token_id
         return None
@@ -105,8 +108,6 @@ class SamplingRow:
             self._history.apply_penalties_to(adjusted, self.token_ids, params)
         if self._bias_ids.size:
             adjusted[self._bias_ids] += self._bias_values
-        if len(self.token_ids) - self.num_prompt_tokens < params.min_tokens:
-            adjusted[self._end_ids[self._end_ids < adjusted.size]] = -np.inf
         for word in params.bad_words_token_ids:
             num_before = len(word) - 1
             if num_before == 0 or tuple(self.token_ids[-num_before:]) == word[:-1]:
@@ -115,6 +116,12 @@ class SamplingRow:
             bits = np.unpackbits(np.frombuffer(mask, np.uint8), bitorder="little")[: adjusted.size]
             adjusted[: bits.size][bits == 0] = -np.inf
             adjusted[bits.size :] = -np.inf
+        if len(self.token_ids) - self.num_prompt_tokens < params.min_tokens:
+            end_ids = self._end_ids[self._end_ids < adjusted.size]
+            end_logits = adjusted[end_ids]
+            adjusted[end_ids] = -np.inf
+            if mask is not None and adjusted.max() == -np.inf:
+                adjusted[end_ids] = end_logits  # a form that is complete has no other way on
         return adjusted
 
 

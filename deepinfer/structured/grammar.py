@@ -41,7 +41,12 @@ class CompiledGrammar:
 
     def make_matcher(self) -> GrammarMatcher:
         """A matcher at the start of the grammar."""
-        return GrammarMatcher(self._prototype.deep_copy(), self.spec.start_after_token_ids, self._eos_token_ids)
+        return GrammarMatcher(
+            self._prototype.deep_copy(),
+            self._eos_token_ids,
+            start_after_token_ids=self.spec.start_after_token_ids,
+            opening_token_id=self.spec.opening_token_id,
+        )
 
 
 class GrammarCompiler:

@@ -18,14 +18,20 @@ class GrammarMatcher:
     was preempted, or one given an output that was cut back, stands where it should.
     """
 
-    __slots__ = ("_eos_token_ids", "_matcher", "_num_consumed", "_num_searched", "_start", "_trigger")
+    __slots__ = ("_eos_token_ids", "_matcher", "_num_consumed", "_num_searched", "_opening", "_start", "_trigger")
 
     def __init__(
-        self, matcher: llguidance.LLMatcher, start_after_token_ids: tuple[int, ...], eos_token_ids: frozenset[int]
+        self,
+        matcher: llguidance.LLMatcher,
+        eos_token_ids: frozenset[int],
+        *,
+        start_after_token_ids: tuple[int, ...] = (),
+        opening_token_id: int | None = None,
     ) -> None:
         self._matcher = matcher
         self._eos_token_ids = eos_token_ids
         self._trigger = start_after_token_ids
+        self._opening = opening_token_id
         self._start: int | None = None if start_after_token_ids else 0  # where the grammar begins in the output
         self._num_searched = 0  # output tokens in which the trigger does not end
         self._num_consumed = 0  # output tokens behind `_start` that the grammar has seen
@@ -40,11 +46,15 @@ class GrammarMatcher:
             RequestError: the output does not follow the grammar, or the grammar became too complex.
         """
         matcher = self._matcher
-        if self._start is not None and self._start > len(output_token_ids):
-            matcher.reset()  # cut back to before the trigger
+        if self._trigger and self._start is not None and max(1, self._start) > len(output_token_ids):
+            matcher.reset()  # cut back to before the trigger, or to where it may still be needed
             self._start = None
             self._num_consumed = self._num_searched = 0
         if self._start is None:
+            if self._opening is not None and not output_token_ids:
+                start_mask = bytearray(matcher.compute_bitmask())
+                start_mask[self._opening // 8] |= 1 << self._opening % 8
+                return bytes(start_mask)
             self._start = self._find_start(output_token_ids)
             if self._start is None:
                 return None
@@ -73,6 +83,8 @@ class GrammarMatcher:
 
     def _find_start(self, token_ids: Sequence[int]) -> int | None:
         """Index behind the first occurrence of the trigger, or None."""
+        if self._opening is not None and token_ids[0] != self._opening:
+            return 0
         size = len(self._trigger)
         for end in range(max(size, self._num_searched + 1), len(token_ids) + 1):
             if tuple(token_ids[end - size : end]) == self._trigger:

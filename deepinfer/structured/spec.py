@@ -23,12 +23,15 @@ class GrammarSpec:
         choices: the texts to choose from.
         start_after_token_ids: the output is free until these tokens have appeared in a row, for example the end of
             the model's thinking; empty: from the first token on.
+        opening_token_id: with `start_after_token_ids`, the output is free only if it begins with this token, else it
+            has the form from its first token on. None: it is free in any case.
     """
 
     kind: str
     source: str = ""
     choices: tuple[str, ...] = ()
     start_after_token_ids: tuple[int, ...] = ()
+    opening_token_id: int | None = None
 
     def __post_init__(self) -> None:
         """Raise RequestError when the parts do not fit together or are too large."""

@@ -56,6 +56,7 @@ class ChatFormat:
         )
         self._plain_head: dict[int, str] = {}
         self._texts: dict[int, list[str]] = {}
+        self._reasoning: dict[int, list[str]] = {}
         self._logprobs: dict[int, list[dict[str, Any]]] = {}
         self._token_ids: dict[int, list[int]] = {}
 
@@ -64,9 +65,11 @@ class ChatFormat:
         frames = ""
         index = choice.index
         head = self._plain_head.get(index)
-        if head is None and (piece.text or piece.token_ids or piece.is_last):
+        if head is None and (piece.text or piece.token_ids or piece.reasoning or piece.is_last):
             frames = self._frame(generation, choice, {"role": "assistant", "content": ""}, None, None)
             head = self._plain_head[index] = f'{self._choice_head}{index},"delta":{{"content":'
+        if piece.reasoning or (piece.reasoning_token_ids and self._wants_token_ids):
+            frames += self._frame(generation, choice, {"reasoning_content": piece.reasoning}, None, None, piece)
         if piece.text or (piece.token_ids and not self._is_plain):
             if self._is_plain:
                 frames += f"{head}{json_string(piece.text)}{self._plain_tail}"
@@ -77,7 +80,13 @@ class ChatFormat:
         return frames.encode()
 
     def _frame(
-        self, generation: Generation, choice: Choice, delta: dict[str, str], piece: Piece | None, reason: str | None
+        self,
+        generation: Generation,
+        choice: Choice,
+        delta: dict[str, str],
+        piece: Piece | None,
+        reason: str | None,
+        thought: Piece | None = None,
     ) -> str:
         shown: dict[str, Any] = {"index": choice.index, "delta": delta, "logprobs": None, "finish_reason": reason}
         if piece is not None:
@@ -85,6 +94,8 @@ class ChatFormat:
                 shown["logprobs"] = {"content": chat_logprobs(self._codec, piece.logprobs), "refusal": None}
             if self._wants_token_ids:
                 shown["token_ids"] = piece.token_ids
+        if thought is not None and self._wants_token_ids:
+            shown["token_ids"] = list(thought.reasoning_token_ids)
         chunk: dict[str, Any] = {"choices": [shown]}
         if reason is not None:
             if isinstance(choice.stop, int | str):
@@ -112,7 +123,9 @@ class ChatFormat:
     def add(self, choice: Choice, piece: Piece) -> None:
         """See `AnswerFormat.add`."""
         self._texts.setdefault(choice.index, []).append(piece.text)
-        self._token_ids.setdefault(choice.index, []).extend(piece.token_ids)
+        if piece.reasoning:
+            self._reasoning.setdefault(choice.index, []).append(piece.reasoning)
+        self._token_ids.setdefault(choice.index, []).extend((*piece.reasoning_token_ids, *piece.token_ids))
         if piece.logprobs is not None and self._wants_logprobs:
             self._logprobs.setdefault(choice.index, []).extend(chat_logprobs(self._codec, piece.logprobs))
 
@@ -130,6 +143,8 @@ class ChatFormat:
                 "finish_reason": choice.finish_reason,
                 "stop_reason": choice.stop,
             }
+            if index in self._reasoning:
+                shown["message"]["reasoning_content"] = "".join(self._reasoning[index])
             if self._wants_token_ids:
                 shown["token_ids"] = self._token_ids.get(index, [])
             choices.append(shown)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from dataclasses import replace
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -12,8 +13,9 @@ from deepinfer_api.codec import EncodedPrompt, encode_chat_off_loop
 from deepinfer_api.dependencies import ServicesDependency
 from deepinfer_api.errors import unsupported
 from deepinfer_api.formats.chat import ChatFormat
+from deepinfer_api.reasoning import find_thinking
 from deepinfer_api.routes.generate import prepare_constraint, receive, start
-from deepinfer_api.schemas.chat import WITHOUT_EFFECT, ChatBody
+from deepinfer_api.schemas.chat import ABOUT_THINKING, WITHOUT_EFFECT, ChatBody
 from deepinfer_api.services import Model, Services
 
 router = APIRouter(tags=["generation"])
@@ -39,8 +41,14 @@ async def create_chat_completion(request: Request, services: ServicesDependency)
         prompt_logprobs=body.prompt_logprobs,
         defaults=services.settings.default_sampling,
     )
-    constraint = await prepare_constraint(model, body.required_form(), services)
+    form = body.required_form()
     prompt = await _encode(body, model, services)
+    thinking = find_thinking(model.codec.thinking, prompt.token_ids, continues_answer=body.continues_final_message)
+    if thinking is not None:
+        params = replace(params, **thinking.budget_params(body.thinking_budget))
+        if form is not None:
+            form = replace(form, spec=replace(form.spec, **thinking.form_fields()))
+    constraint = await prepare_constraint(model, form, services)
     return start(
         services,
         model,
@@ -62,7 +70,8 @@ async def create_chat_completion(request: Request, services: ServicesDependency)
         constraint=constraint,
         route="chat",
         prompt_param="messages",
-        without_effect=WITHOUT_EFFECT,
+        without_effect=WITHOUT_EFFECT if thinking is not None else (*WITHOUT_EFFECT, *ABOUT_THINKING),
+        thinking=thinking,
     )
 
 
@@ -73,7 +82,7 @@ async def _encode(body: ChatBody, model: Model, services: Services) -> EncodedPr
     prompt = await encode_chat_off_loop(
         model.codec,
         messages,
-        template_kwargs=body.chat_template_kwargs or {},
+        template_kwargs=body.template_arguments(can_think=model.codec.thinking is not None),
         add_generation_prompt=not continues and body.add_generation_prompt is not False,
         continue_final_message=continues,
     )

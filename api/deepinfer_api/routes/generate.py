@@ -18,6 +18,7 @@ from deepinfer_api.errors import invalid_request, to_api_error, too_long
 from deepinfer_api.exchange import Exchange
 from deepinfer_api.formats.base import AnswerFormat
 from deepinfer_api.generation import Choice, Generation
+from deepinfer_api.reasoning import Thinking
 from deepinfer_api.schemas.sampling import SamplingBody, seed_of_choice
 from deepinfer_api.schemas.structured import RequiredForm
 from deepinfer_api.schemas.validation import Body, ignored_fields, parse_body
@@ -77,6 +78,7 @@ def start(
     route: str,
     prompt_param: str,
     without_effect: Sequence[str],
+    thinking: Thinking | None = None,
 ) -> Response:
     """Admit the request, start its outputs in the engine, and return the running answer.
 
@@ -129,6 +131,7 @@ def start(
                             skip_special_tokens=body.skip_special_tokens is not False,
                             include_stop_str_in_output=bool(body.include_stop_str_in_output),
                         ),
+                        reasoning=None if thinking is None else thinking.new_split(codec),
                         shows_stop_token=bool(body.include_stop_str_in_output),
                     )
                 )

@@ -11,8 +11,13 @@ from deepinfer_api.schemas.sampling import MAX_TOP_LOGPROBS, SamplingBody
 from deepinfer_api.schemas.validation import RequestBody, show
 
 WITHOUT_EFFECT = ("user", "metadata", "store", "service_tier", "reasoning_effort", "verbosity", "parallel_tool_calls",
-                  "thinking", "prediction", "prompt_cache_key", "safety_identifier")  # fmt: skip
-"""Declared fields that are accepted and change nothing with this model."""
+                  "prediction", "prompt_cache_key", "safety_identifier")  # fmt: skip
+"""Declared fields that are accepted and change nothing."""
+
+ABOUT_THINKING = ("thinking", "thinking_token_budget")
+"""Fields that change nothing with a model that does not think."""
+
+THINKING_TYPES = ("enabled", "disabled", "adaptive", "auto")
 
 RESERVED_TEMPLATE_ARGUMENTS = frozenset({"messages", "tools"})
 """Template arguments that come from fields of their own."""
@@ -81,6 +86,7 @@ class ChatBody(SamplingBody):
     verbosity: str | None = None
     parallel_tool_calls: bool | None = None
     thinking: Any = None
+    thinking_token_budget: int | None = None
     prediction: Any = None
     prompt_cache_key: str | None = None
     safety_identifier: str | None = None
@@ -101,6 +107,7 @@ class ChatBody(SamplingBody):
         for field_name in ("audio", "web_search_options"):
             if getattr(self, field_name) is not None:
                 raise unsupported(field_name, f"{field_name} is not served; leave it out")
+        self._check_thinking()
         for name in RESERVED_TEMPLATE_ARGUMENTS & (self.chat_template_kwargs or {}).keys():
             path = f"chat_template_kwargs.{name}"
             raise invalid_request(f"{path} is reserved; send {name} as its own field", path)
@@ -110,6 +117,40 @@ class ChatBody(SamplingBody):
             raise invalid_request(
                 "continue_final_message and add_generation_prompt exclude each other", "continue_final_message"
             )
+
+    def _check_thinking(self) -> None:
+        thinking = self.thinking
+        if thinking is not None:
+            if not isinstance(thinking, dict):
+                raise invalid_request(f"thinking must be an object with a type, but is {show(thinking)}", "thinking")
+            if thinking.get("type") not in THINKING_TYPES:
+                raise invalid_request(
+                    f"thinking.type must be one of {', '.join(THINKING_TYPES)}, but is {show(thinking.get('type'))}",
+                    "thinking.type",
+                )
+        budget, name = self._thinking_budget_and_name()
+        if budget is not None and (not isinstance(budget, int) or isinstance(budget, bool) or budget < 0):
+            raise invalid_request(f"{name} must be an integer >= 0, but is {show(budget)}", name)
+
+    def _thinking_budget_and_name(self) -> tuple[Any, str]:
+        if self.thinking_token_budget is not None:
+            return self.thinking_token_budget, "thinking_token_budget"
+        return (self.thinking or {}).get("budget_tokens"), "thinking.budget_tokens"
+
+    @property
+    def thinking_budget(self) -> int | None:
+        """Most tokens of thinking, or None."""
+        budget: int | None = self._thinking_budget_and_name()[0]
+        return budget
+
+    def template_arguments(self, *, can_think: bool) -> dict[str, Any]:
+        """`chat_template_kwargs`, and for a model that thinks whether it should, unless they say so themselves."""
+        arguments = dict(self.chat_template_kwargs or {})
+        kind = (self.thinking or {}).get("type")
+        if can_think and kind in ("enabled", "disabled"):
+            for name in ("enable_thinking", "thinking"):
+                arguments.setdefault(name, kind == "enabled")
+        return arguments
 
     @property
     def continues_final_message(self) -> bool:

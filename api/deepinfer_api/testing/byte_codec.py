@@ -6,7 +6,7 @@ from typing import Final
 
 import recipe_rs
 from deepinfer.structured import Vocabulary
-from deepinfer_api.recipe_codec import RecipeCodec
+from deepinfer_api.recipe_codec import THINKING_END, THINKING_START, RecipeCodec
 
 START_TOKEN: Final = "<|im_start|>"
 END_TOKEN: Final = "<|im_end|>"
@@ -15,6 +15,8 @@ START_ID: Final = 256
 END_ID: Final = 257
 EOS_ID: Final = 258
 VOCAB_SIZE: Final = 259
+THINKING_START_ID: Final = 259
+THINKING_END_ID: Final = 260
 
 CHATML_TEMPLATE: Final = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
@@ -23,6 +25,7 @@ CHATML_TEMPLATE: Final = (
 
 _CONTROL: Final = 3
 _NORMAL: Final = 1
+_USER_DEFINED: Final = 4
 
 
 def byte_ids(text: str) -> list[int]:
@@ -30,32 +33,40 @@ def byte_ids(text: str) -> list[int]:
     return list(text.encode())
 
 
-def make_byte_codec(*, chat_template: str | None = CHATML_TEMPLATE, bos_token_id: int | None = None) -> RecipeCodec:
-    """A codec whose token b is the byte b; ids 256 to 258 are special tokens."""
+def make_byte_codec(
+    *, chat_template: str | None = CHATML_TEMPLATE, bos_token_id: int | None = None, can_think: bool = False
+) -> RecipeCodec:
+    """A codec whose token b is the byte b; ids 256 to 258 are special tokens. One that can think has the ids 259 and
+    260 around its thinking."""
     tokens = [_byte_character(byte) for byte in range(256)] + [START_TOKEN, END_TOKEN, EOS_TOKEN]
+    types = [_NORMAL] * 256 + [_CONTROL] * 3
+    if can_think:
+        tokens += [THINKING_START, THINKING_END]
+        types += [_USER_DEFINED] * 2
     tokenizer = recipe_rs.Tokenizer.from_gguf_vocabulary(
         model="gpt2",
         pre="gpt-2",
         tokens=tokens,
         merges=[],
         scores=None,
-        token_types=[_NORMAL] * 256 + [_CONTROL] * 3,
+        token_types=types,
     )
     chat = None
     if chat_template is not None:
         chat = recipe_rs.ChatTemplateEncoding(chat_template, tokenizer, bos_token=START_TOKEN, eos_token=END_TOKEN)
-    return RecipeCodec(tokenizer, chat, vocab_size=VOCAB_SIZE, bos_token_id=bos_token_id)
+    return RecipeCodec(tokenizer, chat, vocab_size=len(tokens), bos_token_id=bos_token_id)
 
 
-def make_byte_vocabulary() -> Vocabulary:
+def make_byte_vocabulary(*, can_think: bool = False) -> Vocabulary:
     """The same tokens for structured output; an output ends with `EOS_ID`."""
-    specials = [token.encode() for token in (START_TOKEN, END_TOKEN, EOS_TOKEN)]
+    markers = (THINKING_START, THINKING_END) if can_think else ()
+    specials = [token.encode() for token in (START_TOKEN, END_TOKEN, EOS_TOKEN, *markers)]
     return Vocabulary(
         tokens=[*(bytes([byte]) for byte in range(256)), *specials],
-        special_token_ids=[START_ID, END_ID, EOS_ID],
+        special_token_ids=range(START_ID, START_ID + len(specials)),
         eos_token_ids=[EOS_ID],
         encode=byte_ids,
-        size=VOCAB_SIZE,
+        size=256 + len(specials),
     )
 
 

@@ -59,3 +59,12 @@ def test_values_out_of_range(params, name):
     with pytest.raises(InvalidSamplingParamsError, match=name) as caught:
         SamplingParams(**params)
     assert caught.value.param == name
+
+
+def test_a_budget_for_outputs_that_begin_to_think_leaves_the_others_alone():
+    params = {"max_thinking_tokens": 2, "thinking_end_token_id": 7, "thinking_start_token_id": 4}
+    assert generate(5, **params) == [9] * 5
+    assert generate(5, golden_token_ids=(4,), **params) == [4, 9, 7, 9, 9]
+    params["max_thinking_tokens"] = 0
+    assert generate(5, golden_token_ids=(4,), **params) == [4, 7, 9, 9, 9]
+    assert generate(3, **params) == [9] * 3

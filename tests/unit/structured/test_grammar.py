@@ -175,3 +175,19 @@ def test_a_model_without_an_end_token_is_refused():
     nothing = Vocabulary(tokens=[b"a"], special_token_ids=[], eos_token_ids=[], encode=lambda text: [], size=1)
     with pytest.raises(ConfigError, match="end-of-sequence"):
         GrammarCompiler(lambda: nothing).compile(GrammarSpec("regex", "a"))
+
+
+def test_an_output_that_does_not_begin_with_the_opening_has_the_form_from_the_start(compiler):
+    spec = GrammarSpec("choice", choices=("yes", "no"), start_after_token_ids=(THINK_END,), opening_token_id=7)
+    matcher = compiler.compile(spec).make_matcher()
+    first = {7, ord("y"), ord("n"), 264, 265}
+    assert set(allowed(matcher, [])) == first
+    assert allowed(matcher, list(b"ye")) == [ord("s")]
+    assert set(allowed(matcher, [])) == first
+    assert matcher.compute_mask([7]) is None
+    assert matcher.compute_mask([7, *b"hm"]) is None
+    assert set(allowed(matcher, [7, *b"hm", THINK_END])) == first - {7}
+    assert allowed(matcher, [7, *b"hm", THINK_END, *b"no"]) == [EOS]
+    assert matcher.compute_mask([7]) is None
+    assert set(allowed(matcher, [])) == first
+    assert allowed(matcher, list(b"n")) == [ord("o")]

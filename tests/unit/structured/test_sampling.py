@@ -48,6 +48,14 @@ def test_bias_and_penalties_cannot_leave_the_form(compiler, vocabulary):
     assert vocabulary.decode(tokens) == "aaaa"
 
 
+def test_a_complete_form_ends_before_min_tokens(compiler, vocabulary):
+    grammar = compiler.compile(GrammarSpec("regex", "a{2,30}"))
+    tokens, error = run(grammar, noisy, min_tokens=40, max_tokens=60, count=60)
+    assert error is None
+    assert vocabulary.decode(tokens) == "a" * 30
+    assert tokens[-1] == EOS
+
+
 def test_a_form_without_a_possible_token_fails_the_row(compiler):
     grammar = compiler.compile(GrammarSpec("choice", choices=("y",)))
     tokens, error = run(grammar, noisy, bad_words_token_ids=((ord("y"),),))
