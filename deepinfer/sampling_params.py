@@ -18,7 +18,8 @@ class SamplingParams:
     """Options of one request; validated at construction, never edited afterwards.
 
     Order of application to the float32 logits of a position: penalties, logit_bias, bad_words, the required form, and
-    min_tokens, unless the form is complete (the bans are minus infinity), then temperature, top_k, top_p, min_p. `temperature` 0 is argmax, the lower id on ties.
+    min_tokens, unless the form is complete (the bans are minus infinity), then temperature, top_k, top_p, min_p.
+    `temperature` 0 is argmax, the lower id on ties.
 
     Attributes:
         temperature: >= 0; 0 is greedy.
