@@ -6,12 +6,13 @@ from bisect import bisect_right
 from collections import deque
 from statistics import median
 
-from deepinfer.cost import StepCost
+from deepinfer.cost import StepCost, solve_non_negative
 
 _KNOTS = (*range(1, 9), *range(10, 16, 2), *range(16, 32, 4), *range(32, 64, 8), *range(64, 128, 16),
           *range(128, 256, 32), *range(256, 513, 64))  # fmt: skip
 _NUM_SAMPLES = 9
 _REFRESH_INTERVAL = 16
+_LINE_WEIGHT = 2.0  # samples that a straight line through all medians counts for: few samples make a jagged curve
 _MIN_SHARE = 0.3  # of a measured step that is left to its rows, whatever the context is thought to take
 
 
@@ -40,26 +41,35 @@ class RowCurve:
         self._num_until_refresh -= 1
 
     def row_seconds(self, cost: StepCost) -> list[float]:
-        """Seconds by number of rows, never decreasing; entry 0 is the fixed part. `cost` fills in what is unknown."""
+        """Seconds by number of rows, never decreasing; entry 0 is the fixed part. Before the first measurement it is
+        what `cost` says."""
         if self._num_until_refresh <= 0 or not self._curve:
             self._num_until_refresh = _REFRESH_INTERVAL
             self._curve = self._interpolate(cost)
         return self._curve
 
     def _interpolate(self, cost: StepCost) -> list[float]:
-        measured = sorted((knot, median(samples)) for knot, samples in self._samples.items())
-        slope = cost.decode_row_seconds
-        if not measured:
-            return [cost.base_seconds + slope * rows for rows in range(_KNOTS[-1] + 1)]
-        if len(measured) > 1:
-            (first, low), (last, high) = measured[0], measured[-1]
-            slope = max(high - low, 0.0) / (last - first)
-        curve = [max(measured[0][1] - slope * measured[0][0], 0.0)]
-        for knot, seconds in measured:
-            start = len(curve) - 1
-            low = curve[-1]
-            high = max(seconds, low)
-            curve.extend(low + (high - low) * (row - start) / (knot - start) for row in range(start + 1, knot + 1))
+        knots = sorted(self._samples)
+        if not knots:
+            return [cost.base_seconds + cost.decode_row_seconds * rows for rows in range(_KNOTS[-1] + 1)]
+        medians = [median(self._samples[knot]) for knot in knots]
+        base, slope = _fit_line(knots, medians)
+        curve = [base]
+        for knot, seconds in zip(knots, medians, strict=True):
+            weight = len(self._samples[knot])
+            blend = (weight * seconds + _LINE_WEIGHT * (base + slope * knot)) / (weight + _LINE_WEIGHT)
+            start, low = len(curve) - 1, curve[-1]
+            rise = max(blend - low, 0.0) / (knot - start)
+            curve.extend(low + rise * (rows - start) for rows in range(start + 1, knot + 1))
         while len(curve) <= _KNOTS[-1]:
             curve.append(curve[-1] + slope)
         return curve
+
+
+def _fit_line(knots: list[int], seconds: list[float]) -> tuple[float, float]:
+    """(seconds at 0 rows, seconds for each row), neither negative, with the least relative errors."""
+    if len(knots) == 1:
+        return 0.5 * seconds[0], 0.5 * seconds[0] / knots[0]
+    rows = [(1.0, float(knot)) for knot in knots]
+    base, slope = solve_non_negative(rows, seconds, [value**-2 for value in seconds])
+    return base, slope
