@@ -14,6 +14,11 @@ from deepinfer.speculative.proposer import Draft, Proposer
 from deepinfer.speculative.verify_length import choose_num_drafts, share_drafts
 
 
+# Where nothing seems worth verifying, now and then something is, lest a curve measured in a bad moment stays for ever.
+_TRIAL_INTERVAL = 64
+_TRIAL_SURVIVAL = 0.5
+
+
 class Speculator:
     """Implements `scheduler.DraftPolicy`."""
 
@@ -23,6 +28,7 @@ class Speculator:
         self._proposer = proposer
         self._num_draft_tokens = num_draft_tokens
         self._pair_seconds = 0.0
+        self._num_steps_without = 0
 
     @property
     def max_draft_tokens(self) -> int:
@@ -77,6 +83,11 @@ class Speculator:
         # Requests without a guess have a row and a sure token as well.
         without_guess: list[list[float]] = [[]] * (len(requests) - len(survivals))
         num_drafts = choose_num_drafts([*survivals, *without_guess], row_seconds, context_seconds, max_rows)
+        self._num_steps_without = 0 if num_drafts else self._num_steps_without + 1
+        if self._num_steps_without == _TRIAL_INTERVAL:
+            self._num_steps_without = 0
+            num_likely = sum(values[0] >= _TRIAL_SURVIVAL for values in survivals)
+            num_drafts = min(num_likely, max_rows, 1 + len(requests) // 4)
         return share_drafts(survivals, num_drafts)
 
 
