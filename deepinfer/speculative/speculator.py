@@ -13,7 +13,6 @@ from deepinfer.speculative.ngram import NgramProposer
 from deepinfer.speculative.proposer import Draft, Proposer
 from deepinfer.speculative.verify_length import choose_num_drafts, share_drafts
 
-
 # Where nothing seems worth verifying, now and then something is, lest a curve measured in a bad moment stays for ever.
 _TRIAL_INTERVAL = 64
 _TRIAL_SURVIVAL = 0.5

@@ -67,7 +67,7 @@ def test_measured_steps_decide():
 def test_where_nothing_is_worth_it_a_trial_is_made_now_and_then():
     speculator = Speculator(NgramProposer(), None)
     for num_rows in (1, 2, 4, 8, 16):
-        speculator.observe_step(StepLoad(num_decode_rows=num_rows), 1, float(num_rows**2))
+        speculator.observe_step(StepLoad(num_decode_rows=num_rows), 1, float(num_rows))
     requests = [make_request(f"r{number}", prompt=PHRASE * 4) for number in range(8)]
     counts = [sum(map(len, speculator.propose(requests, 99, COST).values())) for _ in range(129)]
     assert sum(count > 0 for count in counts) == 2
