@@ -239,6 +239,7 @@ class Generation:
         """Times so far; with several outputs, prompt counts are summed and spans are those of the slowest."""
         usage = self.usage()
         queue, prefill, decode = 0.0, 0.0, 0.0
+        stats = [choice.stats for choice in self.choices if choice.stats is not None]
         for choice in self.choices:
             if choice.first_token_time is None or choice.last_token_time is None:
                 continue
@@ -254,6 +255,8 @@ class Generation:
             num_output_tokens=usage.num_output_tokens,
             decode_seconds=decode,
             queue_seconds=queue,
+            num_draft_tokens=sum(each.num_draft_tokens for each in stats),
+            num_accepted_tokens=sum(each.num_accepted_tokens for each in stats),
         )
 
 

@@ -24,6 +24,7 @@ PREFIX = "deepinfer:"
 TOKEN_COUNT_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
 STEP_BUCKETS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048)
+VERIFY_LEN_BUCKETS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 CODEC_BUCKETS = (1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5)
 
 
@@ -72,6 +73,9 @@ class ServerMetrics:
         self.num_prefix_cache_queries = 0
         self.num_prefix_cache_hits = 0
         self.num_preemptions = 0
+        self.num_draft_tokens = 0
+        self.num_accepted_tokens = 0
+        self.verify_len = Histogram(VERIFY_LEN_BUCKETS)
         self.kv_cache_usage_ratio = 0.0
         self.num_prefill_rows = 0
         self.num_decode_rows = 0
@@ -90,6 +94,10 @@ class ServerMetrics:
         self.num_prefix_cache_queries += step.num_prefix_cache_queries
         self.num_prefix_cache_hits += step.num_prefix_cache_hits
         self.num_preemptions += step.num_preemptions
+        self.num_draft_tokens += step.num_draft_tokens
+        self.num_accepted_tokens += step.num_accepted_tokens
+        for verify_len in step.verify_lens:
+            self.verify_len.observe(verify_len)
         self.kv_cache_usage_ratio = step.kv_cache_usage_ratio
 
     def on_request_end(
@@ -138,6 +146,8 @@ class PrometheusExposition(Collector):
         yield self._counter("prefix_cache_queries", "Prompt tokens looked up.", metrics.num_prefix_cache_queries)
         yield self._counter("prefix_cache_hits", "Prompt tokens found.", metrics.num_prefix_cache_hits)
         yield self._counter("num_preemptions", "Requests that lost their blocks for a while.", metrics.num_preemptions)
+        yield self._counter("spec_decode_draft_tokens", "Drafts that were verified.", metrics.num_draft_tokens)
+        yield self._counter("spec_decode_accepted_tokens", "Drafts that became output.", metrics.num_accepted_tokens)
         yield self._labelled("request_success", "Outputs by how they ended.", "finish_reason", metrics.request_success)
         yield self._labelled("request_errors", "Requests that failed.", "kind", metrics.request_errors)
         yield self._labelled("admission_rejections", "Requests refused.", "reason", metrics.admission_rejections)
@@ -150,6 +160,7 @@ class PrometheusExposition(Collector):
             ("request_decode_time_seconds", "First token to last.", metrics.request_decode_time),
             ("request_prompt_tokens", "Prompt tokens of one request.", metrics.request_prompt_tokens),
             ("request_generation_tokens", "Output tokens of one request.", metrics.request_generation_tokens),
+            ("spec_decode_verify_len", "Rows of one request in one step with speculation on.", metrics.verify_len),
             ("codec_encode_seconds", "Rendering and encoding one prompt.", metrics.codec_encode),
             ("codec_stream_push_seconds", "Turning one step's ids into text.", metrics.codec_stream_push),
             ("grammar_compile_seconds", "Making the form of an output ready.", metrics.grammar_compile),

@@ -36,14 +36,17 @@ class Timings:
     num_output_tokens: int
     decode_seconds: float
     queue_seconds: float
+    num_draft_tokens: int = 0
+    num_accepted_tokens: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The `timings` object in llama.cpp's words, milliseconds and tokens per second, plus `queue_ms`.
+        """The `timings` object in llama.cpp's words, milliseconds and tokens per second, plus `queue_ms`; counts of
+        drafts stand in it only if there were any.
 
         The first output token belongs to the prefill, so the decode rate counts the tokens after it.
         """
         num_decoded = max(0, self.num_output_tokens - 1)
-        return {
+        timings = {
             "cache_n": self.num_cached_tokens,
             "prompt_n": self.num_computed_prompt_tokens,
             "prompt_ms": _milliseconds(self.prefill_seconds),
@@ -53,6 +56,9 @@ class Timings:
             "predicted_per_second": _rate(num_decoded, self.decode_seconds),
             "queue_ms": _milliseconds(self.queue_seconds),
         }
+        if self.num_draft_tokens:
+            timings |= {"draft_n": self.num_draft_tokens, "draft_n_accepted": self.num_accepted_tokens}
+        return timings
 
 
 def _milliseconds(seconds: float) -> float:

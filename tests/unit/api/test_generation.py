@@ -210,3 +210,14 @@ def test_timings_add_up():
     assert (shown["cache_n"], shown["prompt_n"], shown["predicted_n"]) == (1, 2, 2)
     assert shown["predicted_ms"] >= 0
     assert shown["prompt_ms"] > 0
+
+
+def test_timings_show_drafts_if_there_were_any():
+    times = dict.fromkeys(("arrival_time", "queue_seconds", "prefill_seconds", "decode_seconds"), 0.0)
+    counts = {"num_prompt_tokens": 3, "num_cached_tokens": 0, "num_output_tokens": 1, "num_preemptions": 0}
+    stats = RequestStats(**times, **counts, num_draft_tokens=7, num_accepted_tokens=4)
+    for last, expected in ((stats, (7, 4)), (None, (None, None))):
+        generation = make([choice([output([0], FinishReason.LENGTH, stats=last)])])
+        collect(generation)
+        shown = generation.timings().to_json()
+        assert (shown.get("draft_n"), shown.get("draft_n_accepted")) == expected

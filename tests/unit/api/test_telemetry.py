@@ -32,6 +32,9 @@ FAMILIES = {
     "request_prompt_tokens": "histogram",
     "request_generation_tokens": "histogram",
     "step_duration_seconds": "histogram",
+    "spec_decode_draft_tokens_total": "counter",
+    "spec_decode_accepted_tokens_total": "counter",
+    "spec_decode_verify_len": "histogram",
     "codec_encode_seconds": "histogram",
     "codec_stream_push_seconds": "histogram",
     "grammar_compile_seconds": "histogram",
@@ -56,6 +59,14 @@ def test_names_and_types_are_the_documented_ones():
     assert types == FAMILIES
     for family in text_string_to_metric_families(text):
         assert all(sample.labels["model_name"] == "m" for sample in family.samples)
+
+
+def test_drafts_are_counted():
+    metrics = ServerMetrics()
+    metrics.on_step(step(num_decode_tokens=5, num_draft_tokens=3, num_accepted_tokens=2, verify_lens=(4, 1)))
+    metrics.on_step(step(num_decode_tokens=2, num_draft_tokens=1, verify_lens=(2,)))
+    assert (metrics.num_draft_tokens, metrics.num_accepted_tokens) == (4, 2)
+    assert (sum(metrics.verify_len.counts), metrics.verify_len.total) == (3, 7.0)
 
 
 def test_steps_are_sorted_by_phase_and_summed():
