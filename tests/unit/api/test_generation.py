@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from deepinfer.errors import RequestAbortedError, RequestError
-from deepinfer.outputs import EngineOutput, TokenLogprob
+from deepinfer.outputs import EngineOutput, RequestStats, TokenLogprob
 from deepinfer.request import FinishReason
 from deepinfer_api.backends.base import BackendLoad
 from deepinfer_api.codec import EncodedPrompt
