@@ -7,7 +7,7 @@ Everything is written by the event loop's thread, except `on_step`, which the en
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
@@ -20,6 +20,7 @@ from deepinfer.outputs import RequestStats
 from deepinfer_api.backends.base import GenerationBackend
 
 PREFIX = "deepinfer:"
+MAX_PREDICTION_ERRORS = 512
 
 TOKEN_COUNT_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
@@ -64,6 +65,8 @@ class ServerMetrics:
         self.codec_encode = Histogram(CODEC_BUCKETS)
         self.codec_stream_push = Histogram(CODEC_BUCKETS)
         self.grammar_compile = Histogram(LATENCY_BUCKETS)
+        self.num_predicted_seconds = 0.0
+        self.prediction_errors: deque[float] = deque(maxlen=MAX_PREDICTION_ERRORS)
         self.step_duration = {phase: Histogram(STEP_BUCKETS) for phase in ("prefill", "decode", "mixed")}
         self.request_success: Counter[str] = Counter()
         self.request_errors: Counter[str] = Counter()
@@ -89,6 +92,9 @@ class ServerMetrics:
                 else ("prefill" if step.num_prefill_tokens else "decode")
             )
             self.step_duration[phase].observe(step.step_seconds)
+            if step.predicted_seconds > 0.0 and step.step_seconds > 0.0:
+                self.num_predicted_seconds += step.predicted_seconds
+                self.prediction_errors.append(abs(step.predicted_seconds - step.step_seconds) / step.step_seconds)
         self.num_prefill_rows += step.num_prefill_tokens
         self.num_decode_rows += step.num_decode_tokens
         self.num_prefix_cache_queries += step.num_prefix_cache_queries
@@ -174,6 +180,17 @@ class PrometheusExposition(Collector):
         for phase, histogram in metrics.step_duration.items():
             steps.add_metric([self._model_name, phase], histogram.buckets(), histogram.total)
         yield steps
+        yield self._counter("step_predicted_seconds", "Predicted time of steps.", metrics.num_predicted_seconds)
+        errors = GaugeMetricFamily(
+            PREFIX + "step_prediction_error_ratio",
+            "Error of a step's predicted time / its measured time, over recent steps.",
+            labels=["model_name", "quantile"],
+        )
+        ordered = sorted(metrics.prediction_errors.copy())
+        for quantile in ("0.5", "0.95"):
+            value = ordered[int(float(quantile) * (len(ordered) - 1))] if ordered else 0.0
+            errors.add_metric([self._model_name, quantile], value)
+        yield errors
 
     def _gauge(self, name: str, text: str, value: float) -> Metric:
         family = GaugeMetricFamily(PREFIX + name, text, labels=["model_name"])

@@ -69,10 +69,18 @@ MaxNumWaiting = Annotated[
 ]
 
 TargetItl = Annotated[
-    float | None,
+    float,
     typer.Option(
         "--target-itl-ms",
-        help="Most milliseconds between tokens of running requests to aim for, by smaller prefill chunks.",
+        help="Most milliseconds between tokens of running requests to aim for, by smaller prefill chunks. 0: no aim.",
+        rich_help_panel=CACHE_PANEL,
+    ),
+]
+TargetTtft = Annotated[
+    float,
+    typer.Option(
+        "--target-ttft-ms",
+        help="Prompts that wait longer for their first token stretch the aim above, up to 1.6 times. 0: never.",
         rich_help_panel=CACHE_PANEL,
     ),
 ]
@@ -93,6 +101,8 @@ NumDraftTokens = Annotated[
 ]
 
 DEFAULT_SCHEDULER: Final = SchedulerConfig()
+DEFAULT_TARGET_ITL_MS: Final = 1e3 * (DEFAULT_SCHEDULER.target_itl_seconds or 0.0)
+DEFAULT_TARGET_TTFT_MS: Final = 1e3 * (DEFAULT_SCHEDULER.target_ttft_seconds or 0.0)
 DEFAULT_CACHE: Final = CacheConfig()
 
 
@@ -111,7 +121,8 @@ def make_engine_config(
     max_num_seqs: int = DEFAULT_SCHEDULER.max_num_seqs,
     max_num_batched_tokens: int = DEFAULT_SCHEDULER.max_num_batched_tokens,
     max_num_waiting: int = DEFAULT_SCHEDULER.max_num_waiting,
-    target_itl_ms: float | None = None,
+    target_itl_ms: float = DEFAULT_TARGET_ITL_MS,
+    target_ttft_ms: float = DEFAULT_TARGET_TTFT_MS,
     speculation: str = "off",
     num_draft_tokens: str = "auto",
     served_model_name: str | None = None,
@@ -139,7 +150,8 @@ def make_engine_config(
             max_num_seqs=max_num_seqs,
             max_num_batched_tokens=max_num_batched_tokens,
             max_num_waiting=max_num_waiting,
-            target_itl_seconds=None if target_itl_ms is None else target_itl_ms / 1e3,
+            target_itl_seconds=target_itl_ms / 1e3 if target_itl_ms else None,
+            target_ttft_seconds=target_ttft_ms / 1e3 if target_ttft_ms else None,
         ),
         speculative=SpeculativeConfig(proposer=speculation, num_draft_tokens=_parse_num_draft_tokens(num_draft_tokens)),
     )

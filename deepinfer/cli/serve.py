@@ -9,6 +9,8 @@ import typer
 from deepinfer.cli.engine_options import (
     DEFAULT_CACHE,
     DEFAULT_SCHEDULER,
+    DEFAULT_TARGET_ITL_MS,
+    DEFAULT_TARGET_TTFT_MS,
     BlockSize,
     CpuBackend,
     Device,
@@ -24,6 +26,7 @@ from deepinfer.cli.engine_options import (
     PrefixCaching,
     Speculation,
     TargetItl,
+    TargetTtft,
     Threads,
     make_engine_config,
 )
@@ -77,7 +80,8 @@ def serve(
     max_num_seqs: MaxNumSeqs = DEFAULT_SCHEDULER.max_num_seqs,
     max_num_batched_tokens: MaxNumBatchedTokens = DEFAULT_SCHEDULER.max_num_batched_tokens,
     max_num_waiting: MaxNumWaiting = DEFAULT_SCHEDULER.max_num_waiting,
-    target_itl_ms: TargetItl = None,
+    target_itl_ms: TargetItl = DEFAULT_TARGET_ITL_MS,
+    target_ttft_ms: TargetTtft = DEFAULT_TARGET_TTFT_MS,
     speculation: Speculation = "off",
     num_draft_tokens: NumDraftTokens = "auto",
 ) -> None:
@@ -108,6 +112,7 @@ def serve(
         max_num_batched_tokens=max_num_batched_tokens,
         max_num_waiting=max_num_waiting,
         target_itl_ms=target_itl_ms,
+        target_ttft_ms=target_ttft_ms,
         speculation=speculation,
         num_draft_tokens=num_draft_tokens,
         served_model_name=served_model_name,

@@ -12,7 +12,7 @@ from deepinfer.cost.step_cost import NUM_TERMS, StepCost, StepLoad
 # What is assumed before anything was measured: a slow machine, so that first chunks are too small, not too large.
 CAUTIOUS_COST = StepCost(
     base_seconds=5e-3,
-    prefill_token_seconds=5e-4,
+    prefill_token_seconds=2e-3,
     prefill_pair_seconds=5e-8,
     decode_row_seconds=1e-3,
     decode_pair_seconds=2e-7,
@@ -27,7 +27,6 @@ _PRIOR_LOADS = (
 _PRIOR_WEIGHT = 1e-4
 _SAMPLES_PER_KIND = 9
 _MAX_KINDS = 96
-_FIRST_REFIT = 4
 _REFIT_INTERVAL = 512
 _NUM_ERRORS = 256
 
@@ -50,7 +49,7 @@ class StepCostModel:
         self._kinds: OrderedDict[tuple[int, int, int, int], deque[tuple[tuple[float, ...], float]]] = OrderedDict()
         self._errors: deque[float] = deque(maxlen=_NUM_ERRORS)
         self._num_steps = 0
-        self._next_refit = _FIRST_REFIT
+        self._next_refit = 1
 
     @property
     def num_steps(self) -> int:
@@ -78,7 +77,7 @@ class StepCostModel:
         samples.append((load.terms(), seconds))
         self._num_steps += 1
         if self._num_steps >= self._next_refit:
-            self._next_refit = self._num_steps + min(_REFIT_INTERVAL, max(_FIRST_REFIT, self._num_steps // 4))
+            self._next_refit = self._num_steps + min(_REFIT_INTERVAL, max(1, self._num_steps // 4))
             self.refit()
 
     def refit(self) -> None:

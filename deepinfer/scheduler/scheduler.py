@@ -17,7 +17,7 @@ from deepinfer.kvcache import KVCacheManager, PrefixHit
 from deepinfer.metrics import StepStats
 from deepinfer.outputs import EngineOutput, KnownRequestData, ModelRunnerOutput, NewRequestData, SchedulerOutput
 from deepinfer.request import Request, RequestStatus
-from deepinfer.scheduler.chunking import ChunkBudget
+from deepinfer.scheduler.chunking import ChunkBudget, compute_prefill_seconds
 from deepinfer.scheduler.drafts import DraftPolicy, clip_drafts
 from deepinfer.scheduler.outcome import collect_prompt_logprobs, compute_cost, find_end, make_output
 from deepinfer.scheduler.preemption import choose_victim
@@ -130,11 +130,12 @@ class Scheduler:
         plan = SchedulerOutput()
         self._step = StepCounts()
         self._schedule_decodes(plan)
+        cost, load = self.cost_model.cost, self._step.load
         budget = ChunkBudget(
-            self.cost_model.cost,
-            self._step.load,
-            max_tokens=self.config.max_num_batched_tokens - self._step.load.num_decode_rows,
-            target_seconds=self.config.target_itl_seconds,
+            cost,
+            load,
+            max_tokens=self.config.max_num_batched_tokens - load.num_decode_rows,
+            prefill_seconds=compute_prefill_seconds(self.config, cost.predict(load), self._longest_wait_seconds()),
             min_tokens=self.config.min_prefill_tokens,
         )
         self._schedule_prefills(plan, budget)
@@ -145,6 +146,13 @@ class Scheduler:
             plan.finished_request_ids, self._ended_ids = self._ended_ids, []
             plan.preempted_request_ids, self._preempted_ids = self._preempted_ids, []
         return plan
+
+    def _longest_wait_seconds(self) -> float:
+        """How long the oldest request without a first token has been there."""
+        arrivals = [request.arrival_time for request in self._prefilling if request.first_token_time is None]
+        if self._waiting and self._waiting.longest_waiting.first_token_time is None:
+            arrivals.append(self._waiting.longest_waiting.arrival_time)
+        return self._clock() - min(arrivals) if arrivals else 0.0
 
     def _schedule_decodes(self, plan: SchedulerOutput) -> None:
         block_size = self.cache.block_size

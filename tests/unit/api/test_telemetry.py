@@ -38,6 +38,8 @@ FAMILIES = {
     "codec_encode_seconds": "histogram",
     "codec_stream_push_seconds": "histogram",
     "grammar_compile_seconds": "histogram",
+    "step_predicted_seconds_total": "counter",
+    "step_prediction_error_ratio": "gauge",
 }
 
 
@@ -67,6 +69,25 @@ def test_drafts_are_counted():
     metrics.on_step(step(num_decode_tokens=2, num_draft_tokens=1, verify_lens=(2,)))
     assert (metrics.num_draft_tokens, metrics.num_accepted_tokens) == (4, 2)
     assert (sum(metrics.verify_len.counts), metrics.verify_len.total) == (3, 7.0)
+
+
+def test_predicted_and_measured_times_of_steps():
+    metrics = ServerMetrics()
+    exposition = PrometheusExposition(metrics)
+
+    def shown():
+        text = exposition.render().decode()
+        found = re.findall(r'^deepinfer:step_prediction_error_ratio\{.*quantile="([0-9.]+)"\} (\S+)$', text, re.M)
+        return {quantile: float(value) for quantile, value in found}
+
+    assert shown() == {"0.5": 0.0, "0.95": 0.0}
+    for number in range(600):
+        metrics.on_step(step(num_decode_tokens=1, step_seconds=0.1, predicted_seconds=0.15 if number % 10 else 0.3))
+    metrics.on_step(step(num_decode_tokens=1, step_seconds=0.1))  # not predicted
+    metrics.on_step(step(step_seconds=0.1, predicted_seconds=9.0))  # nothing computed
+    assert shown() == pytest.approx({"0.5": 0.5, "0.95": 2.0})
+    assert len(metrics.prediction_errors) == 512
+    assert metrics.num_predicted_seconds == pytest.approx(60 * 0.3 + 540 * 0.15)
 
 
 def test_steps_are_sorted_by_phase_and_summed():
