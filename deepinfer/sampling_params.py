@@ -11,6 +11,7 @@ from deepinfer.errors import InvalidSamplingParamsError
 MAX_SEED = 2**64 - 1
 MAX_LOGPROBS = 1000
 LOGPROBS_MODES = ("raw", "processed")
+CACHE_CLASSES = ("short", "normal", "long")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class SamplingParams:
             begun the thinking.
         priority: lower goes first; equal priorities are served in order of arrival.
         use_prefix_cache: whether the request takes from the prefix cache and leaves its blocks in it.
+        cache_class: "short", "normal" or "long": how long the cache prefers to keep the request's blocks.
         cache_salt: requests share cached prefixes only with requests of the same salt.
     """
 
@@ -73,6 +75,7 @@ class SamplingParams:
     thinking_start_token_id: int | None = None
     priority: int = 0
     use_prefix_cache: bool = True
+    cache_class: str = "normal"
     cache_salt: str = ""
 
     def __post_init__(self) -> None:
@@ -107,6 +110,11 @@ class SamplingParams:
             raise InvalidSamplingParamsError(
                 f"logprobs_mode must be one of {', '.join(LOGPROBS_MODES)}, but is {self.logprobs_mode!r}",
                 param="logprobs_mode",
+            )
+        if self.cache_class not in CACHE_CLASSES:
+            raise InvalidSamplingParamsError(
+                f"cache_class must be one of {', '.join(CACHE_CLASSES)}, but is {self.cache_class!r}",
+                param="cache_class",
             )
         for token_id in self.golden_token_ids:
             _integer("golden_token_ids", token_id, -1, 2**31 - 1, "a list of token ids, or -1 for a free position")

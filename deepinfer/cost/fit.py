@@ -27,6 +27,7 @@ _PRIOR_LOADS = (
 _PRIOR_WEIGHT = 1e-4
 _SAMPLES_PER_KIND = 9
 _MAX_KINDS = 96
+_LEAST_BASE_SECONDS = 1e-6  # no step takes no time, whatever a fit says
 _REFIT_INTERVAL = 512
 _NUM_ERRORS = 256
 
@@ -93,7 +94,8 @@ class StepCostModel:
             rows.append(tuple(sum(terms[i] for terms, _ in samples) / len(samples) for i in range(NUM_TERMS)))
             targets.append(seconds)
             weights.append(1.0 / seconds**2)
-        self.cost = StepCost(*solve_non_negative(rows, targets, weights))
+        base_seconds, *others = solve_non_negative(rows, targets, weights)
+        self.cost = StepCost(max(base_seconds, _LEAST_BASE_SECONDS), *others)
 
     def fit_error(self) -> FitError:
         """How well recent steps were predicted before they ran; zeros before the first."""

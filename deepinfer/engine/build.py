@@ -87,6 +87,8 @@ def make_engine_core(
         block_size=config.cache.block_size,
         enable_prefix_caching=config.cache.enable_prefix_caching,
         model_identity=model_identity,
+        ttl_seconds=config.cache.ttl_seconds,
+        clock=clock,
     )
     rules = AdmissionRules(
         vocab_size=model_config.vocab_size,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from array import array
+from collections.abc import Callable, Sequence
 
+from deepinfer.config.cache import DEFAULT_TTL_SECONDS
 from deepinfer.kvcache.block_hash import compute_root_hash
 from deepinfer.kvcache.block_pool import BlockPool
 from deepinfer.kvcache.prefix_cache import PrefixCache, PrefixHit
 from deepinfer.request import Request
+from deepinfer.sampling_params import CACHE_CLASSES
 
 _MAX_ROOTS = 1024
 
@@ -20,12 +24,20 @@ class KVCacheManager:
     """
 
     def __init__(
-        self, *, num_blocks: int, block_size: int, enable_prefix_caching: bool = True, model_identity: bytes = b""
+        self,
+        *,
+        num_blocks: int,
+        block_size: int,
+        enable_prefix_caching: bool = True,
+        model_identity: bytes = b"",
+        ttl_seconds: Sequence[float] = DEFAULT_TTL_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`ttl_seconds` belong to the classes of `CACHE_CLASSES`, in that order."""
         self.block_size = block_size
         self.enable_prefix_caching = enable_prefix_caching
         self.cache = PrefixCache(block_size)
-        self.pool = BlockPool(num_blocks, on_evict=self.cache.remove)
+        self.pool = BlockPool(num_blocks, on_evict=self.cache.remove, ttl_seconds=ttl_seconds, clock=clock)
         self._model_identity = model_identity
         self._root_hashes: dict[str, bytes] = {}
 
@@ -79,8 +91,10 @@ class KVCacheManager:
         Raises:
             OutOfBlocksError: there is no block for the copy; the request holds the full blocks of the hit.
         """
+        ttl_class = _ttl_class(request)
         for block_id in hit.block_ids:
             self.pool.acquire(block_id)
+            self.pool.keep(block_id, ttl_class)
         request.block_ids = list(hit.block_ids)
         request.block_hashes = list(hit.block_hashes)
         if hit.copy_source is None:
@@ -119,9 +133,10 @@ class KVCacheManager:
             return
         size = self.block_size
         hashes = request.block_hashes
+        ttl_class = _ttl_class(request)
         for index in range(len(hashes), request.num_computed_tokens // size):
             data = _token_data(request, index * size, (index + 1) * size)
-            block_hash = self._insert(request.block_ids[index], self._parent_hash(request, index), data)
+            block_hash = self._insert(request.block_ids[index], self._parent_hash(request, index), data, ttl_class)
             assert block_hash is not None
             hashes.append(block_hash)
 
@@ -132,7 +147,8 @@ class KVCacheManager:
         end = request.num_computed_tokens
         if end > start and self._is_caching(request):
             index = len(request.block_hashes)
-            self._insert(request.block_ids[index], self._parent_hash(request, index), _token_data(request, start, end))
+            data = _token_data(request, start, end)
+            self._insert(request.block_ids[index], self._parent_hash(request, index), data, _ttl_class(request))
 
     def free(self, request: Request, *, discard: bool = False) -> None:
         """Give back all blocks of a request; their computed contents stay findable until the blocks are needed.
@@ -154,10 +170,10 @@ class KVCacheManager:
     def _is_caching(self, request: Request) -> bool:
         return self.enable_prefix_caching and request.sampling_params.use_prefix_cache
 
-    def _insert(self, block_id: int, parent_hash: bytes, data: bytes) -> bytes | None:
+    def _insert(self, block_id: int, parent_hash: bytes, data: bytes, ttl_class: int) -> bytes | None:
         block_hash, is_entered = self.cache.insert(block_id, parent_hash, data)
         if is_entered:
-            self.pool.keep(block_id)
+            self.pool.keep(block_id, ttl_class)
         else:
             self.pool.forget(block_id)
         return block_hash
@@ -174,6 +190,10 @@ class KVCacheManager:
                 self._root_hashes.clear()
             root = self._root_hashes[cache_salt] = compute_root_hash(self._model_identity, cache_salt)
         return root
+
+
+def _ttl_class(request: Request) -> int:
+    return CACHE_CLASSES.index(request.sampling_params.cache_class)
 
 
 def _token_data(request: Request, start: int, end: int) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -21,6 +21,10 @@ MAX_METADATA_PAIRS = 16
 MAX_BAD_WORDS = 128
 MAX_BAD_WORD_CHARACTERS = 256
 MAX_STOP_TOKEN_IDS = 1024
+MAX_SALT_CHARACTERS = 1024
+
+CACHE_CLASSES = {"in_memory": "normal", "in-memory": "normal", "24h": "long", "none": "short"}
+"""Values of `prompt_cache_retention`; the last one is ours: nobody will ask for this prompt again."""
 
 
 REPLACED_FIELDS = {f"guided_{name}": f"structured_outputs.{name}" for name in ("json", "regex", "grammar", "choice")}
@@ -62,7 +66,9 @@ class SamplingBody(RequestBody):
     include_stop_str_in_output: bool | None = None
     skip_special_tokens: bool | None = None
     priority: int | None = None
-    cache_salt: str | None = None
+    cache_salt: Annotated[str, Field(max_length=MAX_SALT_CHARACTERS)] | None = None
+    cache_prompt: bool | None = None
+    prompt_cache_retention: Literal["in_memory", "in-memory", "24h", "none"] | None = None
     return_token_ids: bool | None = None
     prompt_logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
     response_format: Any = None
@@ -172,6 +178,10 @@ class SamplingBody(RequestBody):
             value = getattr(self, name)
             if value is not None:
                 given[name] = value
+        if self.cache_prompt is not None:
+            given["use_prefix_cache"] = self.cache_prompt
+        if self.prompt_cache_retention is not None:
+            given["cache_class"] = CACHE_CLASSES[self.prompt_cache_retention]
         try:
             return SamplingParams(
                 **given,

@@ -96,3 +96,14 @@ def test_errors_before_any_step_are_zero_and_bad_clocks_are_ignored():
     model.observe(StepLoad(), -1.0)
     assert model.num_steps == 0
     assert (model.fit_error().median_ratio, model.fit_error().p95_ratio) == (0.0, 0.0)
+
+
+def test_no_step_is_free_whatever_was_measured():
+    model = StepCostModel()
+    load = StepLoad()
+    load.add_prefill(64, 0)
+    model.observe(load, 1e-12)
+    model.observe(StepLoad(num_decode_rows=1, num_decode_pairs=10**6), 1e-12)
+    assert model.num_steps == 2
+    assert model.cost.predict(StepLoad()) > 0.0
+    assert model.cost.predict(StepLoad(num_decode_rows=1)) > 0.0

@@ -10,11 +10,13 @@ from deepinfer.kvcache import KVCacheManager
 from deepinfer.request import Request
 
 
-def make_request(tokens, output=(), salt="", use_prefix_cache=True):
+def make_request(tokens, output=(), salt="", use_prefix_cache=True, cache_class="normal"):
     return Request(
         request_id="r",
         prompt_token_ids=array("I", tokens),
-        sampling_params=SamplingParams(seed=0, cache_salt=salt, use_prefix_cache=use_prefix_cache),
+        sampling_params=SamplingParams(
+            seed=0, cache_salt=salt, use_prefix_cache=use_prefix_cache, cache_class=cache_class
+        ),
         eos_token_ids=frozenset(),
         arrival_time=0.0,
         max_output_tokens=10,
@@ -163,3 +165,49 @@ def test_no_torch_and_no_numpy_are_needed():
     program = "import sys, deepinfer.scheduler; print('torch' in sys.modules, 'numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def serve_as(manager, tokens, cache_class):
+    request = make_request(tokens, cache_class=cache_class)
+    hit = manager.find_prefix(request, len(tokens) - 1)
+    manager.allocate_prefix(request, hit)
+    compute(manager, request)
+    manager.free(request)
+
+
+def found(manager, tokens):
+    return manager.find_prefix(make_request(tokens), 1000).num_tokens
+
+
+def test_blocks_of_a_longer_class_outlive_those_released_later():
+    now = [0.0]
+    manager = make_manager(num_blocks=6, ttl_seconds=(1.0, 10.0, 100.0), clock=lambda: now[0])
+    long, normal, short, new = [1] * 32, [2] * 32, [3] * 32, [4] * 32
+    for tokens, cache_class in ((long, "long"), (normal, "normal"), (short, "short")):
+        now[0] += 1.0
+        serve_as(manager, tokens, cache_class)
+    serve_as(manager, new, "normal")
+    assert [found(manager, tokens) for tokens in (long, normal, short)] == [32, 32, 0]
+    now[0] += 10.0
+    serve_as(manager, [5] * 32, "short")
+    assert [found(manager, tokens) for tokens in (long, normal)] == [32, 0]
+    now[0] += 200.0
+    serve_as(manager, [6] * 64, "short")
+    assert found(manager, long) == 32, "others whose time is over left before"
+
+
+@pytest.mark.parametrize("order", [("short", "long"), ("long", "short")])
+def test_leaves_go_before_the_beginnings_they_continue_whatever_their_class(order):
+    now = [0.0]
+    manager = make_manager(num_blocks=5, ttl_seconds=(1.0, 10.0, 100.0), clock=lambda: now[0])
+    stem = [1] * 32
+    for number, cache_class in enumerate(order):
+        now[0] += 0.5
+        serve_as(manager, stem + [10 + number] * 16, cache_class)
+    leaf = {cache_class: stem + [10 + number] * 16 for number, cache_class in enumerate(order)}
+    serve_as(manager, [7] * 32, "normal")  # one block is free, one has to go
+    assert (found(manager, leaf["long"]), found(manager, leaf["short"])) == (48, 32)
+    now[0] += 1000.0
+    serve_as(manager, [8] * 48, "normal")
+    assert found(manager, stem) == 32
+    assert found(manager, leaf["long"]) == 32

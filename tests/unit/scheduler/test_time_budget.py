@@ -8,55 +8,17 @@ import pytest
 from deepinfer import ConfigError, EngineConfig, SamplingParams, SchedulerConfig
 from deepinfer.cost import StepCost, StepLoad
 from deepinfer.engine.build import make_engine_core
-from deepinfer.executor.scripted import make_scripted_model_config
-from deepinfer.outputs import ModelRunnerOutput
 from deepinfer.scheduler.chunking import ChunkBudget, compute_prefill_seconds
+from deepinfer.testing.simulated_machine import SimulatedMachine
 
 MACHINE = StepCost(2e-3, 1e-4, 4e-9, 3e-4, 5e-8)
 TARGET = 0.040
 NUM_CHATS = 16
 
 
-class SimulatedMachine:
-    """Takes as long as `MACHINE` says, with noise, on a clock of its own."""
-
-    def __init__(self):
-        self.now = 0.0
-        self.model_config = make_scripted_model_config(vocab_size=1000, max_position_embeddings=8192)
-        self.num_blocks = 3000
-        self._lengths = {}
-        self._rng = random.Random(0)
-
-    def execute(self, plan):
-        for name in (*plan.finished_request_ids, *plan.preempted_request_ids):
-            del self._lengths[name]
-        for new in plan.scheduled_new_requests:
-            self._lengths[new.request_id] = len(new.token_ids)
-        starts = {data.request_id: data.num_computed_tokens for data in plan.scheduled_known_requests}
-        starts |= {data.request_id: data.num_computed_tokens for data in plan.scheduled_new_requests}
-        load, result = StepLoad(), ModelRunnerOutput()
-        for name, count in plan.num_scheduled_tokens.items():
-            if count == 1:
-                load.num_decode_rows += 1
-                load.num_decode_pairs += starts[name]
-            else:
-                load.add_prefill(count, starts[name])
-            if starts[name] + count == self._lengths[name]:
-                result.sampled_token_ids[name] = [self._rng.randrange(1, 1000)]
-                self._lengths[name] += 1
-        self.now += MACHINE.predict(load) * self._rng.gauss(1.0, 0.03)
-        return result
-
-    def describe(self):
-        return "simulated"
-
-    def close(self):
-        pass
-
-
 def simulate(target_itl_seconds, *, seconds=20.0, max_num_batched_tokens=2048):
     """Gaps between tokens of the chats and times to the first token of the long prompts."""
-    machine = SimulatedMachine()
+    machine = SimulatedMachine(MACHINE)
     config = EngineConfig(
         model=Path("simulated"),
         scheduler=SchedulerConfig(max_num_batched_tokens=max_num_batched_tokens, target_itl_seconds=target_itl_seconds),
@@ -99,7 +61,7 @@ def test_the_target_holds_and_long_prompts_pay_little_for_it():
 
 
 def test_the_cost_model_predicts_the_steps_it_plans():
-    machine = SimulatedMachine()
+    machine = SimulatedMachine(MACHINE)
     config = EngineConfig(model=Path("simulated"), scheduler=SchedulerConfig(target_itl_seconds=TARGET))
     core = make_engine_core(config, machine, model_identity=b"", clock=lambda: machine.now)
     for number in range(30):
