@@ -77,6 +77,13 @@ class Services:
         """Whether the backend has failed for good."""
         return self._model is not None and self._model.backend.is_dead
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether a step of the backend takes so long that something must hang."""
+        if self._model is None:
+            return False
+        return self._model.backend.current_step_seconds > self.settings.step_timeout_seconds
+
     def load(self) -> BackendLoad:
         """How many requests run and wait in the engine; nothing while it loads."""
         return self._model.backend.load() if self._model is not None else BackendLoad(0, 0)

@@ -30,6 +30,7 @@ class ServerSettings:
         send_timeout_seconds: a client that takes nothing for this long counts as gone.
         request_timeout_seconds: bound on one request from admission to end; None is no bound.
         drain_timeout_seconds: how long running requests may go on after SIGTERM.
+        step_timeout_seconds: an engine step that takes longer turns liveness red: something hangs.
         default_sampling: sampling fields a request gets where it names none, such as {"temperature": 0.6}.
     """
 
@@ -46,6 +47,7 @@ class ServerSettings:
     send_timeout_seconds: float = 60.0
     request_timeout_seconds: float | None = None
     drain_timeout_seconds: float = 30.0
+    step_timeout_seconds: float = 300.0
     default_sampling: Mapping[str, float | int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -53,7 +55,7 @@ class ServerSettings:
         if not all((*self.model_aliases, self.model_name is None or self.model_name)):
             raise ConfigError("a served model name must not be empty")
         for name in ("max_body_bytes", "max_concurrent_requests", "max_queued_tokens", "keep_alive_seconds",
-                     "max_outputs", "receive_timeout_seconds", "send_timeout_seconds"):  # fmt: skip
+                     "max_outputs", "receive_timeout_seconds", "send_timeout_seconds", "step_timeout_seconds"):  # fmt: skip
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} must be positive, but is {getattr(self, name)!r}")
         if self.request_timeout_seconds is not None and self.request_timeout_seconds <= 0:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import enum
+
 from deepinfer.config import SchedulerConfig
 from deepinfer.cost import StepCost, StepLoad
 
 _GRAIN = 16  # matrix kernels work in tiles of at least so many rows
+_LEAST_SPLIT = 4 * _GRAIN
 _MAX_URGENCY = 1.6
 
 
@@ -30,6 +33,39 @@ def compute_prefill_seconds(config: SchedulerConfig, decode_seconds: float, wait
     return max(left, least)
 
 
+class ChunkPhase(enum.Enum):
+    """Prompts that get chunks of a step: the one that has been computed for the longest time, the others that are being
+    computed, and those that wait to start; of the latter two first the short ones alone."""
+
+    SHORT_OTHERS = "short others"
+    SHORT_NEW = "short new"
+    OLDEST = "oldest"
+    OTHERS = "others"
+    NEW = "new"
+
+
+def order_phases(*, has_others: bool, has_new: bool, is_tight: bool, turn: int) -> list[tuple[ChunkPhase, float]]:
+    """In which order prompts get chunks, each with the share of the budget that may be used up to and with it.
+
+    A prompt that is short beside the oldest one does not wait until that is through, but the oldest keeps half. Prompts
+    of about the same length go one after the other: sharing would only delay the first. A budget too small to be split
+    goes to the short ones every second time.
+
+    Args:
+        turn: number of the step among those that had prompts in progress.
+    """
+    short = [
+        phase
+        for phase, is_there in ((ChunkPhase.SHORT_OTHERS, has_others), (ChunkPhase.SHORT_NEW, has_new))
+        if is_there
+    ]
+    if is_tight:
+        shares = [(short[turn // 2 % len(short)], 1.0)] if short and turn % 2 else []
+    else:
+        shares = [(phase, 0.5 * (index + 1) / len(short)) for index, phase in enumerate(short)]
+    return [*shares, (ChunkPhase.OLDEST, 1.0), (ChunkPhase.OTHERS, 1.0), (ChunkPhase.NEW, 1.0)]
+
+
 class ChunkBudget:
     """What is left of one step: tokens, and, while requests that decode share the step, time."""
 
@@ -38,23 +74,35 @@ class ChunkBudget:
     ) -> None:
         """`load` holds the decode rows of the step; chunks are added to it, and take at most `prefill_seconds`."""
         self.num_tokens = max_tokens
+        self._max_tokens = max_tokens
         self._cost = cost
         self._load = load
-        self._end_seconds = None
-        if prefill_seconds is not None and load.num_decode_rows:
-            self._end_seconds = cost.predict(load) + prefill_seconds
+        self._decode_seconds = cost.predict(load)
+        self._prefill_seconds = prefill_seconds if load.num_decode_rows else None
         self._min_tokens = min_tokens
+        self._share = 1.0
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether what is left is too little to be split."""
+        return self.largest_chunk(self._max_tokens, 0) < _LEAST_SPLIT
+
+    def limit(self, share: float) -> None:
+        """From now on at most this share of the whole budget may be used, what is used already included."""
+        self._share = share
 
     def largest_chunk(self, num_remaining: int, num_computed: int) -> int:
         """Tokens of a prompt, `num_computed` of which are done, that may join; solved backwards from the time left."""
-        limit = min(num_remaining, self.num_tokens)
-        if self._end_seconds is None:
+        num_held_back = int((1.0 - self._share) * self._max_tokens)
+        limit = max(0, min(num_remaining, self.num_tokens - num_held_back))
+        if self._prefill_seconds is None:
             return limit
-        solved = self._cost.largest_chunk(self._end_seconds - self._cost.predict(self._load), num_computed)
+        end_seconds = self._decode_seconds + self._share * self._prefill_seconds
+        solved = self._cost.largest_chunk(end_seconds - self._cost.predict(self._load), num_computed)
         if solved >= limit:
             return limit
         chunk = int(solved) // _GRAIN * _GRAIN
-        if self._load.num_prefill_tokens == 0:
+        if self._load.num_prefill_tokens == 0 and self._share == 1.0:
             chunk = max(chunk, self._min_tokens)
         return min(chunk, limit)
 

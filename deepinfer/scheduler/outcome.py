@@ -75,3 +75,12 @@ def collect_prompt_logprobs(request: Request, num_tokens: int, result: ModelRunn
     if entries:
         first_position = request.num_computed_tokens - num_tokens + 1
         request.prompt_logprobs.extend(entries[len(request.prompt_logprobs) - first_position + 1 :])
+
+
+def max_reused_tokens(request: Request) -> int:
+    """The last token is always computed, for its logits; so is every prompt token whose logprobs are still missing."""
+    if request.sampling_params.prompt_logprobs is not None:
+        num_collected = len(request.prompt_logprobs)
+        if num_collected < request.num_prompt_tokens - 1:
+            return num_collected
+    return request.num_tokens - 1

@@ -17,9 +17,9 @@ from deepinfer.kvcache import KVCacheManager, PrefixHit
 from deepinfer.metrics import StepStats
 from deepinfer.outputs import EngineOutput, KnownRequestData, ModelRunnerOutput, NewRequestData, SchedulerOutput
 from deepinfer.request import Request, RequestStatus
-from deepinfer.scheduler.chunking import ChunkBudget, compute_prefill_seconds
+from deepinfer.scheduler.chunking import ChunkBudget, ChunkPhase, compute_prefill_seconds, order_phases
 from deepinfer.scheduler.drafts import DraftPolicy, clip_drafts
-from deepinfer.scheduler.outcome import collect_prompt_logprobs, compute_cost, find_end, make_output
+from deepinfer.scheduler.outcome import collect_prompt_logprobs, compute_cost, find_end, make_output, max_reused_tokens
 from deepinfer.scheduler.preemption import choose_victim
 from deepinfer.scheduler.request_queue import RequestQueue
 from deepinfer.scheduler.step_counts import StepCounts
@@ -31,7 +31,7 @@ _ASSUMED_OUTPUT_TOKENS = 64
 class Scheduler:
     """Decides step by step. `schedule` and `update` alternate; `abort_request` is legal at any time.
 
-    Order within a step: one row for each decoding request, then chunks of prefills in progress, then admissions.
+    Order within a step: one row for each decoding request, then chunks of prompts as `order_phases` says.
     A request holds the blocks of the tokens scheduled so far and no more. When blocks run out, `choose_victim` names a
     request that gives up its own; it is computed again later, from what the prefix cache still holds.
     """
@@ -59,6 +59,7 @@ class Scheduler:
         self._preempted_ids: list[str] = []  # the same
         self._early_outputs: list[EngineOutput] = []
         self._is_turn_of_overdue = True
+        self._chunk_turn = 0
         self._step = StepCounts()
         self.cost_model = StepCostModel()
 
@@ -125,8 +126,7 @@ class Scheduler:
     # Plan ---------------------------------------------------------------------------------------------------------
 
     def schedule(self) -> SchedulerOutput:
-        """Plan the next step. A plan without tokens must not be executed; what the executor
-        has to drop is kept for the next one."""
+        """Plan the next step. A plan without tokens must not be executed; drops are kept for the next one."""
         plan = SchedulerOutput()
         self._step = StepCounts()
         self._schedule_decodes(plan)
@@ -138,9 +138,7 @@ class Scheduler:
             prefill_seconds=compute_prefill_seconds(self.config, cost.predict(load), self._longest_wait_seconds()),
             min_tokens=self.config.min_prefill_tokens,
         )
-        self._schedule_prefills(plan, budget)
-        if self._waiting and not self._step.num_preemptions:
-            self._admit(plan, budget)
+        self._schedule_chunks(plan, budget)
         self._step.predicted_seconds = self.cost_model.cost.predict(self._step.load)
         if plan.num_scheduled_tokens:
             plan.finished_request_ids, self._ended_ids = self._ended_ids, []
@@ -206,15 +204,37 @@ class Scheduler:
         plan.num_scheduled_tokens[request.request_id] = num_tokens
         plan.draft_token_ids[request.request_id] = draft_token_ids
 
-    def _schedule_prefills(self, plan: SchedulerOutput, budget: ChunkBudget) -> None:
-        """Continue prefills in order of admission."""
+    def _schedule_chunks(self, plan: SchedulerOutput, budget: ChunkBudget) -> None:
+        """Continue prefills and start waiting requests."""
+        oldest, others = self._prefilling[:1], self._prefilling[1:]
+        phases, short = [(ChunkPhase.NEW, 1.0)], 0
+        if oldest:
+            phases = order_phases(
+                has_others=bool(others), has_new=bool(self._waiting), is_tight=budget.is_tight, turn=self._chunk_turn
+            )
+            self._chunk_turn += 1
+            short = (oldest[0].num_tokens - oldest[0].num_computed_tokens) // 2
+        for phase, share in phases:
+            budget.limit(share)
+            match phase:
+                case ChunkPhase.OLDEST:
+                    self._continue_prefills(plan, budget, oldest)
+                case ChunkPhase.OTHERS:
+                    self._continue_prefills(plan, budget, others)
+                case ChunkPhase.SHORT_OTHERS:
+                    chosen = [each for each in others if each.num_tokens - each.num_computed_tokens <= short]
+                    self._continue_prefills(plan, budget, chosen)
+                case _ if self._waiting and not self._step.num_preemptions:
+                    self._admit(plan, budget, short if phase is ChunkPhase.SHORT_NEW else None)
+
+    def _continue_prefills(self, plan: SchedulerOutput, budget: ChunkBudget, requests: list[Request]) -> None:
         cache = self.cache
-        for request in tuple(self._prefilling):
+        for request in requests:
             computed = request.num_computed_tokens
             num_tokens = budget.largest_chunk(request.num_tokens - computed, computed)
             if num_tokens <= 0:
                 break
-            if request.status is not RequestStatus.RUNNING:
+            if request.status is not RequestStatus.RUNNING or request.request_id in plan.num_scheduled_tokens:
                 continue
             is_stuck = computed >= len(request.block_ids) * cache.block_size and not cache.num_available_blocks
             # Those who have a row will free blocks sooner or later; if nobody has one, somebody has to give way.
@@ -227,12 +247,11 @@ class Scheduler:
             self._add_row(plan, request, num_tokens)
             budget.take(num_tokens, computed)
 
-    def _admit(self, plan: SchedulerOutput, budget: ChunkBudget) -> None:
-        """Start waiting requests. Some that cannot start now may be overtaken, within bounds."""
-        waiting = self._waiting
+    def _admit(self, plan: SchedulerOutput, budget: ChunkBudget, max_tokens: int | None) -> None:
+        """Start waiting requests; who cannot, or has more than `max_tokens` to go, is overtaken within bounds."""
+        waiting, index, num_tried = self._waiting, 0, 0
         coming_keys = {key for request in self._prefilling if (key := self.cache.next_block_key(request))}
         overdue_arrival = self._clock() - self.config.max_wait_seconds
-        index = num_tried = 0
         while index < len(waiting) and num_tried < self.config.max_lookahead:
             num_running = self.num_running
             if num_running >= self.config.max_num_seqs or budget.num_tokens <= 0:
@@ -241,27 +260,35 @@ class Scheduler:
                 break  # nobody could start, see `_try_start`; looking up prompts would be in vain
             is_overdue = self._is_turn_of_overdue and waiting.longest_waiting.arrival_time < overdue_arrival
             request = waiting.longest_waiting if is_overdue else waiting[index]
-            if self._try_start(plan, request, budget, coming_keys):
+            is_due = is_overdue or request.num_overtakes >= self.config.max_overtakes
+            if self._try_start(plan, request, budget, coming_keys, None if is_due else max_tokens):
                 position = waiting.index(request)
                 waiting.let_in(position)
                 for overtaken in range(min(position, self.config.max_lookahead)):
                     waiting[overtaken].num_overtakes += 1
                 self._is_turn_of_overdue = not is_overdue
                 continue
-            if is_overdue or request.num_overtakes >= self.config.max_overtakes:
+            if is_due:
                 break
             index += 1
             num_tried += 1
 
     def _try_start(
-        self, plan: SchedulerOutput, request: Request, budget: ChunkBudget, coming_keys: set[tuple[bytes, bytes]]
+        self,
+        plan: SchedulerOutput,
+        request: Request,
+        budget: ChunkBudget,
+        coming_keys: set[tuple[bytes, bytes]],
+        max_tokens: int | None,
     ) -> bool:
         """Start a waiting request with as many tokens as budget and blocks allow; False if it has to wait."""
         cache = self.cache
-        max_reused = _max_reused_tokens(request)
+        max_reused = max_reused_tokens(request)
         hit = cache.find_prefix(request, max_reused)
         if hit.next_key in coming_keys and hit.num_tokens < max_reused:
             return False  # a running prefill computes the same block now: reuse it instead
+        if max_tokens is not None and request.num_tokens - hit.num_tokens > max_tokens:
+            return False
         for usable in (hit, hit.without_copy(), hit.without_blocks()):
             # One block for each running request stays free: starting somebody should not preempt somebody soon.
             spare = cache.num_available_blocks - cache.count_taken(usable) - self.num_running
@@ -471,12 +498,3 @@ class Scheduler:
             num_accepted_tokens=counts.num_accepted_tokens,
             verify_lens=verify_lens,
         )
-
-
-def _max_reused_tokens(request: Request) -> int:
-    """The last token is always computed, for its logits; so is every prompt token whose logprobs are still missing."""
-    if request.sampling_params.prompt_logprobs is not None:
-        num_collected = len(request.prompt_logprobs)
-        if num_collected < request.num_prompt_tokens - 1:
-            return num_collected
-    return request.num_tokens - 1

@@ -36,6 +36,11 @@ def test_life_of_a_server(make_server):
     assert refused.status == 503
     assert refused.headers["retry-after"]
     assert refused.json()["error"]["code"] == "draining"
+    server.backend.current_step_seconds = 299.0
+    assert asyncio.run(states()) == (200, 503)
+    server.backend.current_step_seconds = 301.0  # B40: a watchdog bounds the time of a step
+    assert asyncio.run(states()) == (503, 503)
+    server.backend.current_step_seconds = 0.0
     server.backend.is_dead = True
     assert asyncio.run(states()) == (503, 503)
 

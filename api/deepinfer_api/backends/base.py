@@ -33,6 +33,11 @@ class GenerationBackend(Protocol):
         """Whether it has failed for good; liveness turns red."""
         ...
 
+    @property
+    def current_step_seconds(self) -> float:
+        """How long the step in progress has been running, 0.0 between steps."""
+        ...
+
     async def prepare_grammar(self, spec: GrammarSpec) -> TokenConstraint:
         """Compile a form that outputs must have, off the event loop.
 

@@ -31,6 +31,11 @@ class EngineBackend:
         """See `GenerationBackend.is_dead`."""
         return self._engine.is_dead
 
+    @property
+    def current_step_seconds(self) -> float:
+        """See `GenerationBackend.current_step_seconds`."""
+        return self._engine.current_step_seconds
+
     async def prepare_grammar(self, spec: GrammarSpec) -> TokenConstraint:
         """See `GenerationBackend.prepare_grammar`."""
         return await self._engine.prepare_grammar(spec)

@@ -56,6 +56,7 @@ class ScriptedBackend:
     max_num_waiting: int | None = None
     num_cached_tokens: int = 0
     is_dead: bool = False
+    current_step_seconds: float = 0.0
     compile_pool: CompilePool | None = None
     requests: list[ScriptedRequest] = field(default_factory=list)
     aborted: list[str] = field(default_factory=list)

@@ -21,6 +21,9 @@ async def health(services: ServicesDependency) -> JSONResponse:
     """200 also while loading and draining; 503 when only a restart helps."""
     if services.is_dead:
         raise unavailable("the engine has stopped after an internal error; restart the server", "engine_dead", 30)
+    if services.is_stuck:
+        limit = services.settings.step_timeout_seconds
+        raise unavailable(f"a step of the engine takes more than {limit:g} s; restart the server", "engine_stuck", 30)
     return JSONResponse({"status": "ok", "state": services.state})
 
 
