@@ -116,11 +116,14 @@ class GrammarCompiler:
                     raise ConfigError(
                         "structured output needs a model with an end-of-sequence token; this one names none"
                     )
-                self._tokenizer = llguidance.LLTokenizer(
+                # The library keeps the interpreter lock meanwhile: in two parts, so that others run in between.
+                plain = llguidance.LLTokenizer(
                     llguidance.TokenizerWrapper(vocabulary),
                     n_vocab=vocabulary.size,
                     eos_token=list(vocabulary.eos_token_ids),
+                    slices=[],
                 )
+                self._tokenizer = plain.with_slices(llguidance.LLTokenizer.general_slices())
             return self._tokenizer, self._vocabulary
 
 
