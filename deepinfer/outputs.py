@@ -75,14 +75,15 @@ class KnownRequestData:
 
     Attributes:
         new_block_ids: blocks appended to its table.
-        num_computed_tokens: tokens whose KV entries exist before this step.
+        num_computed_tokens: tokens whose KV entries exist before this step; None means all but the last one, which the
+            step before gives: it was computing when this one was planned.
         num_kept_blocks: entries that stay at the start of its table before the new ones are appended (rejected drafts
             may have given blocks back); None keeps all.
     """
 
     request_id: str
     new_block_ids: list[int]
-    num_computed_tokens: int
+    num_computed_tokens: int | None
     num_kept_blocks: int | None = None
 
 
@@ -97,6 +98,8 @@ class SchedulerOutput:
     Attributes:
         num_scheduled_tokens: request id -> tokens to process, drafts included, in the order of the batch rows.
         draft_token_ids: request id -> drafts, never empty, only for requests that reach their last known token.
+        assumed_token_ids: request id -> what its output must end with for its drafts to make sense; where it does not,
+            they are dropped with their rows. Only where the step before was computing when this one was planned.
         block_copies: (source block, destination block) pairs to copy, whole blocks, before the forward pass.
         preempted_request_ids, finished_request_ids: state the executor drops before the step.
     """
@@ -105,6 +108,7 @@ class SchedulerOutput:
     scheduled_known_requests: list[KnownRequestData] = field(default_factory=list)
     num_scheduled_tokens: dict[str, int] = field(default_factory=dict)
     draft_token_ids: dict[str, list[int]] = field(default_factory=dict)
+    assumed_token_ids: dict[str, list[int]] = field(default_factory=dict)
     block_copies: list[tuple[int, int]] = field(default_factory=list)
     preempted_request_ids: list[str] = field(default_factory=list)
     finished_request_ids: list[str] = field(default_factory=list)

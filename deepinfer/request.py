@@ -65,6 +65,9 @@ class Request:
         num_cached_tokens: prompt tokens that the prefix cache gave at the first admission.
         num_draft_tokens, num_accepted_tokens: drafts verified for it, and those that became output.
         max_output_tokens: bound from max_tokens and the context.
+        num_inflight_steps: steps with rows of it whose result is not there yet.
+        num_inflight_rows: those rows.
+        num_pending_tokens: the most output tokens that the latest of those steps can give; 0 if it gives none.
         constraint: the form its output must have.
         client_key: whose request it is; clients share the engine fairly.
         queue_key: place in the waiting queue (priority, fair share, arrival), lower first; given by the queue and kept
@@ -89,6 +92,9 @@ class Request:
     num_preemptions: int = 0
     num_draft_tokens: int = 0
     num_accepted_tokens: int = 0
+    num_inflight_steps: int = 0
+    num_inflight_rows: int = 0
+    num_pending_tokens: int = 0
     constraint: TokenConstraint | None = None
     client_key: str = ""
     queue_key: tuple[int, float, int] = (0, 0.0, 0)
@@ -104,6 +110,11 @@ class Request:
     def num_tokens(self) -> int:
         """Tokens of prompt and output."""
         return len(self.prompt_token_ids) + len(self.output_token_ids)
+
+    @property
+    def num_missing_tokens(self) -> int:
+        """Tokens of prompt and output that no step has computed or computes."""
+        return self.num_tokens - self.num_computed_tokens - self.num_inflight_rows
 
     @property
     def num_prompt_tokens(self) -> int:

@@ -26,6 +26,7 @@ class SchedulerConfig:
         target_utilization_ratio: share of `target_itl_seconds` that a step is planned to take; the rest is for steps
             that take longer than predicted.
         min_prefill_ratio: share of a step's time that waiting prompts get even if the target leaves less.
+        overlap_scheduling: plan each step while the one before computes, in a thread of its own. Outputs are the same.
         min_prefill_tokens: prefill tokens that join a step even if the target leaves no room, so that prompts get on.
     """
 
@@ -40,6 +41,7 @@ class SchedulerConfig:
     target_utilization_ratio: float = 0.9
     min_prefill_ratio: float = 0.3
     min_prefill_tokens: int = 16
+    overlap_scheduling: bool = False
 
     def __post_init__(self) -> None:
         """Raise ConfigError when a value is out of range."""

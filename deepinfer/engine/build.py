@@ -96,7 +96,7 @@ def make_engine_core(
         eos_token_ids=frozenset(model_config.eos_token_ids),
     )
     scheduler = Scheduler(config.scheduler, cache, drafts=drafts, clock=clock)
-    return EngineCore(executor, scheduler, rules, clock=clock)
+    return EngineCore(executor, scheduler, rules, overlaps_steps=config.scheduler.overlap_scheduling, clock=clock)
 
 
 def describe_kv_cache(core: EngineCore) -> str:

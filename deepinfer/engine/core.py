@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from deepinfer.engine.admission import AdmissionRules
+from deepinfer.engine.overlap import StepQueue
 from deepinfer.executor.base import Executor
 from deepinfer.metrics import StepStats
 from deepinfer.outputs import EngineOutput
@@ -36,12 +37,15 @@ class EngineCore:
         scheduler: Scheduler,
         rules: AdmissionRules,
         *,
+        overlaps_steps: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`overlaps_steps` plans each step while the one before computes. Outputs come one call of `step` later."""
         self.executor = executor
         self.scheduler = scheduler
         self.rules = rules
         self._clock = clock
+        self._queue = StepQueue(executor) if overlaps_steps else None
 
     def add_request(self, request: Request) -> None:
         """Queue a request; raises RequestError when its id is in use."""
@@ -58,6 +62,8 @@ class EngineCore:
 
     def step(self) -> StepResult:
         """Run one step. An exception of the executor leaves the engine unusable."""
+        if self._queue is not None:
+            return self._step_ahead(self._queue)
         start = self._clock()
         plan = self.scheduler.schedule()
         if not plan.num_scheduled_tokens:
@@ -71,6 +77,24 @@ class EngineCore:
         )
         return StepResult(outputs, stats)
 
+    def _step_ahead(self, queue: StepQueue) -> StepResult:
+        """Plan a step, then take over the result of the one before it."""
+        plan = self.scheduler.schedule()
+        if plan.num_scheduled_tokens:
+            queue.submit(plan)
+            if len(queue) == 1:
+                return StepResult(self.scheduler.take_outputs(), None)
+        if not len(queue):
+            return StepResult(self.scheduler.take_outputs(), None)
+        executed = queue.take()
+        outputs = self.scheduler.update(executed.plan, executed.result)
+        stats = self.scheduler.record_step(
+            executed.plan, step_seconds=executed.seconds, execute_seconds=executed.seconds
+        )
+        return StepResult(outputs, stats)
+
     def close(self) -> None:
         """Release the executor."""
+        if self._queue is not None:
+            self._queue.close()
         self.executor.close()

@@ -83,14 +83,19 @@ class RequestStates:
             if known.num_kept_blocks is not None:
                 del state.block_ids[known.num_kept_blocks :]
             state.block_ids.extend(known.new_block_ids)
-            state.num_computed_tokens = known.num_computed_tokens
+            computed = known.num_computed_tokens
+            state.num_computed_tokens = len(state.token_ids) - 1 if computed is None else computed
         states, drafts = self._states, plan.draft_token_ids
         if not drafts:
             return [ScheduledRequest(states[name], count) for name, count in plan.num_scheduled_tokens.items()]
-        return [
-            ScheduledRequest(states[name], count, drafts.get(name, ()))
-            for name, count in plan.num_scheduled_tokens.items()
-        ]
+        scheduled = []
+        for name, count in plan.num_scheduled_tokens.items():
+            state, draft = states[name], drafts.get(name, ())
+            assumed = plan.assumed_token_ids.get(name)
+            if assumed and state.token_ids[-len(assumed) :] != assumed:
+                count, draft = count - len(draft), ()
+            scheduled.append(ScheduledRequest(state, count, draft))
+        return scheduled
 
 
 def _state_of(new: NewRequestData) -> RequestState:

@@ -82,12 +82,18 @@ class ScriptedExecutor:
         if starts.keys() != plan.num_scheduled_tokens.keys():
             raise RuntimeError("the scheduled requests and their data differ")
         result = ModelRunnerOutput()
+        rows = {}
         for request_id, num_tokens in plan.num_scheduled_tokens.items():
             drafts = plan.draft_token_ids.get(request_id, [])
-            self._store(self._sequences[request_id], starts[request_id], num_tokens, drafts)
-        for request_id, num_tokens in plan.num_scheduled_tokens.items():
-            drafts = plan.draft_token_ids.get(request_id, [])
-            self._finish_rows(result, request_id, starts[request_id], num_tokens - len(drafts), drafts)
+            num_tokens -= len(drafts)
+            assumed = plan.assumed_token_ids.get(request_id, [])
+            if assumed and self._sequences[request_id].token_ids[-len(assumed) :].tolist() != assumed:
+                drafts = []
+            rows[request_id] = (num_tokens, drafts)
+        for request_id, (num_tokens, drafts) in rows.items():
+            self._store(self._sequences[request_id], starts[request_id], num_tokens + len(drafts), drafts)
+        for request_id, (num_tokens, drafts) in rows.items():
+            self._finish_rows(result, request_id, starts[request_id], num_tokens, drafts)
         return result
 
     def predict(
@@ -127,11 +133,13 @@ class ScriptedExecutor:
             )
             starts[new.request_id] = new.num_computed_tokens
         for known in plan.scheduled_known_requests:
-            block_ids = self._sequences[known.request_id].block_ids
+            sequence = self._sequences[known.request_id]
+            block_ids = sequence.block_ids
             if known.num_kept_blocks is not None:
                 del block_ids[known.num_kept_blocks :]
             block_ids.extend(known.new_block_ids)
-            starts[known.request_id] = known.num_computed_tokens
+            computed = known.num_computed_tokens
+            starts[known.request_id] = len(sequence.token_ids) - 1 if computed is None else computed
         return starts
 
     def _store(self, sequence: _Sequence, start: int, num_tokens: int, drafts: Sequence[int]) -> None:

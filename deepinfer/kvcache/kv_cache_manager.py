@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Sequence
 
 from deepinfer.config.cache import DEFAULT_TTL_SECONDS
+from deepinfer.errors import RequestError
 from deepinfer.kvcache.block_hash import compute_root_hash
 from deepinfer.kvcache.block_pool import BlockPool
 from deepinfer.kvcache.prefix_cache import PrefixCache, PrefixHit
@@ -54,6 +55,16 @@ class KVCacheManager:
     def count_blocks(self, num_tokens: int) -> int:
         """Blocks that `num_tokens` positions take."""
         return -(-num_tokens // self.block_size)
+
+    def check_fits(self, request: Request) -> None:
+        """Raise RequestError for a request that could not finish even alone."""
+        num_blocks = self.count_blocks(request.num_prompt_tokens + max(0, request.max_output_tokens - 1))
+        if num_blocks > self.pool.num_blocks:
+            raise RequestError(
+                f"prompt and output need {num_blocks} KV blocks, but there are {self.pool.num_blocks}; shorten "
+                "the prompt, lower max_tokens, or start with a larger --kv-cache-memory",
+                param="prompt",
+            )
 
     def find_prefix(self, request: Request, max_tokens: int) -> PrefixHit:
         """What the cache knows of the request's prompt and output, at most `max_tokens` tokens. Takes nothing."""

@@ -26,7 +26,9 @@ class DraftPolicy(Protocol):
             cost: what steps are expected to take.
 
         Returns:
-            Request id -> drafts; requests without drafts may be missing. The lists belong to the caller.
+            Request id -> the tokens that should follow its known ones. The first `num_pending_tokens` of the request
+            stand for what a step in flight gives, those behind them are the drafts. Requests without drafts may be
+            missing. The lists belong to the caller.
         """
         ...
 
@@ -47,7 +49,9 @@ def clip_drafts(draft_token_ids: list[int], request: Request, num_covered_tokens
     """Drop drafts that could only lead beyond the last output token, or that have no block.
 
     Args:
+        draft_token_ids: drafts that follow the pending tokens.
         num_covered_tokens: positions for which the request has or gets blocks; its next row is among them.
     """
-    num_left = request.max_output_tokens - len(request.output_token_ids)
-    del draft_token_ids[max(0, min(num_left - 1, num_covered_tokens - request.num_computed_tokens - 1)) :]
+    num_left = request.max_output_tokens - len(request.output_token_ids) - request.num_pending_tokens
+    num_free = num_covered_tokens - request.num_tokens - request.num_pending_tokens
+    del draft_token_ids[max(0, min(num_left - 1, num_free)) :]

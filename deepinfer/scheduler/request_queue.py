@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 
 from deepinfer.request import Request
@@ -81,3 +81,11 @@ class RequestQueue:
         if index == len(self._requests) or self._requests[index] is not request:
             raise ValueError(f"request {request.request_id!r} is not in the queue")
         return index
+
+
+def compute_longest_wait(prefilling: Iterable[Request], waiting: RequestQueue, now: float) -> float:
+    """Seconds that the oldest request without a first token has been there; 0.0 without one."""
+    arrivals = [request.arrival_time for request in prefilling if request.first_token_time is None]
+    if waiting and waiting.longest_waiting.first_token_time is None:
+        arrivals.append(waiting.longest_waiting.arrival_time)
+    return now - min(arrivals) if arrivals else 0.0

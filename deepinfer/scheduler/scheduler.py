@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import time
 from array import array
+from collections import deque
 from collections.abc import Callable, Mapping
-from itertools import islice
 
 from deepinfer.config import SchedulerConfig
 from deepinfer.cost import StepCostModel
@@ -19,10 +19,10 @@ from deepinfer.outputs import EngineOutput, KnownRequestData, ModelRunnerOutput,
 from deepinfer.request import Request, RequestStatus
 from deepinfer.scheduler.chunking import ChunkBudget, ChunkPhase, compute_prefill_seconds, order_phases
 from deepinfer.scheduler.drafts import DraftPolicy, clip_drafts
+from deepinfer.scheduler.inflight import InflightStep, land, list_decoding
 from deepinfer.scheduler.outcome import collect_prompt_logprobs, compute_cost, find_end, make_output, max_reused_tokens
 from deepinfer.scheduler.preemption import choose_victim
-from deepinfer.scheduler.request_queue import RequestQueue
-from deepinfer.scheduler.step_counts import StepCounts
+from deepinfer.scheduler.request_queue import RequestQueue, compute_longest_wait
 
 # Output tokens that a new request is charged for; the difference is settled when it ends.
 _ASSUMED_OUTPUT_TOKENS = 64
@@ -53,14 +53,14 @@ class Scheduler:
         self._waiting = RequestQueue()
         self._prefilling: list[Request] = []  # order of admission
         self._decoding: list[Request] = []
-        self._scheduled: list[Request] = []  # rows of the step in progress, in order
-        self._copy_sources: list[int] = []
+        self._inflight: deque[InflightStep] = deque()  # oldest first
+        self._planned = InflightStep()  # the step that `schedule` plans
+        self._settled = InflightStep()  # the step that `update` takes over
         self._ended_ids: list[str] = []  # known to the executor, to be named in the next plan that is executed
         self._preempted_ids: list[str] = []  # the same
         self._early_outputs: list[EngineOutput] = []
         self._is_turn_of_overdue = True
         self._chunk_turn = 0
-        self._step = StepCounts()
         self.cost_model = StepCostModel()
 
     # State --------------------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ class Scheduler:
     @property
     def has_work(self) -> bool:
         """Whether a step would compute or deliver anything."""
-        return bool(self._requests or self._early_outputs)
+        return bool(self._requests or self._early_outputs or self._inflight)
 
     def add_request(self, request: Request) -> None:
         """Queue a request.
@@ -95,13 +95,7 @@ class Scheduler:
             raise RequestError(
                 f"request_id {request.request_id!r} is in use by an unfinished request", param="request_id"
             )
-        num_blocks = self.cache.count_blocks(request.num_prompt_tokens + max(0, request.max_output_tokens - 1))
-        if num_blocks > self.cache.pool.num_blocks:
-            raise RequestError(
-                f"prompt and output need {num_blocks} KV blocks, but there are {self.cache.pool.num_blocks}; shorten "
-                "the prompt, lower max_tokens, or start with a larger --kv-cache-memory",
-                param="prompt",
-            )
+        self.cache.check_fits(request)
         self._requests[request.request_id] = request
         num_outputs = min(request.max_output_tokens, _ASSUMED_OUTPUT_TOKENS)
         self._waiting.add(request, compute_cost(request, self.cost_model.cost, num_outputs))
@@ -112,7 +106,7 @@ class Scheduler:
         request = self._requests.get(request_id)
         if request is None or request.status.is_finished:
             return
-        if request in self._scheduled:
+        if request.num_inflight_steps:
             request.status = RequestStatus.FINISHED_ABORTED  # `update` completes it
             return
         self._end(request, RequestStatus.FINISHED_ABORTED)
@@ -127,93 +121,95 @@ class Scheduler:
 
     def schedule(self) -> SchedulerOutput:
         """Plan the next step. A plan without tokens must not be executed; drops are kept for the next one."""
-        plan = SchedulerOutput()
-        self._step = StepCounts()
+        self._planned = step = InflightStep()
+        plan = step.plan
         self._schedule_decodes(plan)
-        cost, load = self.cost_model.cost, self._step.load
+        cost, load = self.cost_model.cost, step.counts.load
+        waited = compute_longest_wait(self._prefilling, self._waiting, self._clock())
         budget = ChunkBudget(
             cost,
             load,
             max_tokens=self.config.max_num_batched_tokens - load.num_decode_rows,
-            prefill_seconds=compute_prefill_seconds(self.config, cost.predict(load), self._longest_wait_seconds()),
+            prefill_seconds=compute_prefill_seconds(self.config, cost.predict(load), waited),
             min_tokens=self.config.min_prefill_tokens,
         )
         self._schedule_chunks(plan, budget)
-        self._step.predicted_seconds = self.cost_model.cost.predict(self._step.load)
+        step.counts.predicted_seconds = cost.predict(load)
         if plan.num_scheduled_tokens:
             plan.finished_request_ids, self._ended_ids = self._ended_ids, []
             plan.preempted_request_ids, self._preempted_ids = self._preempted_ids, []
+            step.take_off()
+            self._inflight.append(step)
         return plan
 
-    def _longest_wait_seconds(self) -> float:
-        """How long the oldest request without a first token has been there."""
-        arrivals = [request.arrival_time for request in self._prefilling if request.first_token_time is None]
-        if self._waiting and self._waiting.longest_waiting.first_token_time is None:
-            arrivals.append(self._waiting.longest_waiting.arrival_time)
-        return self._clock() - min(arrivals) if arrivals else 0.0
-
     def _schedule_decodes(self, plan: SchedulerOutput) -> None:
-        block_size = self.cache.block_size
         counts = plan.num_scheduled_tokens
         known = plan.scheduled_known_requests
-        scheduled = self._scheduled
-        drafts = self._propose_drafts()
+        step, block_size = self._planned, self.cache.block_size
+        candidates = list_decoding(self._decoding, self._prefilling) if self._inflight else list(self._decoding)
+        drafts = self._propose_drafts(candidates)
         num_pairs = 0
-        for request in tuple(self._decoding):
+        for request in candidates:
             if request.status is not RequestStatus.RUNNING:
-                continue  # preempted for a request before it
-            computed = request.num_computed_tokens
+                continue  # preempted for a request before it, or aborted
+            # Behind pending tokens, of which there may come fewer, the executor knows the position.
+            num_pending = request.num_pending_tokens
+            position = request.num_tokens - 1 + num_pending
             num_blocks = len(request.block_ids)
             new_block_ids: list[int] = []
-            if computed >= num_blocks * block_size:
+            if position >= num_blocks * block_size:
                 if not self._make_room(plan, request):
                     continue
-                new_block_ids = self.cache.allocate(request, computed + 1)
-            known.append(KnownRequestData(request.request_id, new_block_ids, computed))
+                new_block_ids = self.cache.allocate(request, position + 1)
+            known.append(KnownRequestData(request.request_id, new_block_ids, None if num_pending else position))
             counts[request.request_id] = 1
-            scheduled.append(request)
-            num_pairs += computed
+            step.requests.append(request)
+            num_pairs += position
             if drafts is not None:
                 known[-1].num_kept_blocks = num_blocks
                 if request.request_id in drafts:
                     self._add_drafts(plan, request, drafts[request.request_id])
         # Rows of requests preempted on the way are few; their pairs do not matter to the prediction.
-        self._step.num_decoding = len(counts)
-        self._step.load.num_decode_rows = len(counts) if drafts is None else sum(counts.values())
-        self._step.load.num_decode_pairs = num_pairs
+        step.counts.num_decoding = len(counts)
+        step.counts.has_drafts = drafts is not None
+        step.counts.load.num_decode_rows = len(counts) if drafts is None else sum(counts.values())
+        step.counts.load.num_decode_pairs = num_pairs
 
-    def _propose_drafts(self) -> Mapping[str, list[int]] | None:
+    def _propose_drafts(self, candidates: list[Request]) -> Mapping[str, list[int]] | None:
         if self._drafts is None:
             return None
-        max_rows = self.config.max_num_batched_tokens - len(self._decoding)
+        max_rows = self.config.max_num_batched_tokens - len(candidates)
         if self._prefilling or self._waiting:
             max_rows -= self.config.min_prefill_tokens
-        return self._drafts.propose(self._decoding, max(0, max_rows), self.cost_model.cost)
+        return self._drafts.propose(candidates, max(0, max_rows), self.cost_model.cost)
 
-    def _add_drafts(self, plan: SchedulerOutput, request: Request, draft_token_ids: list[int]) -> None:
+    def _add_drafts(self, plan: SchedulerOutput, request: Request, guess: list[int]) -> None:
         """Append drafts to a request's row. A block for them alone is taken only while there are plenty."""
         cache = self.cache
+        num_pending = request.num_pending_tokens
+        draft_token_ids = guess[num_pending:]
         has_plenty = cache.num_available_blocks > len(self._decoding)
-        num_covered = (len(request.block_ids) + has_plenty) * cache.block_size
-        clip_drafts(draft_token_ids, request, num_covered)
+        clip_drafts(draft_token_ids, request, (len(request.block_ids) + has_plenty) * cache.block_size)
         if not draft_token_ids:
             return
-        num_tokens = 1 + len(draft_token_ids)
-        new_block_ids = cache.allocate(request, request.num_computed_tokens + num_tokens)
+        new_block_ids = cache.allocate(request, request.num_tokens + num_pending + len(draft_token_ids))
         plan.scheduled_known_requests[-1].new_block_ids.extend(new_block_ids)
-        plan.num_scheduled_tokens[request.request_id] = num_tokens
+        plan.num_scheduled_tokens[request.request_id] = 1 + len(draft_token_ids)
         plan.draft_token_ids[request.request_id] = draft_token_ids
+        if num_pending:
+            plan.assumed_token_ids[request.request_id] = guess[:num_pending]
 
     def _schedule_chunks(self, plan: SchedulerOutput, budget: ChunkBudget) -> None:
         """Continue prefills and start waiting requests."""
-        oldest, others = self._prefilling[:1], self._prefilling[1:]
+        unfinished = [request for request in self._prefilling if not request.num_pending_tokens]
+        oldest, others = unfinished[:1], unfinished[1:]
         phases, short = [(ChunkPhase.NEW, 1.0)], 0
         if oldest:
             phases = order_phases(
                 has_others=bool(others), has_new=bool(self._waiting), is_tight=budget.is_tight, turn=self._chunk_turn
             )
             self._chunk_turn += 1
-            short = (oldest[0].num_tokens - oldest[0].num_computed_tokens) // 2
+            short = oldest[0].num_missing_tokens // 2
         for phase, share in phases:
             budget.limit(share)
             match phase:
@@ -222,15 +218,15 @@ class Scheduler:
                 case ChunkPhase.OTHERS:
                     self._continue_prefills(plan, budget, others)
                 case ChunkPhase.SHORT_OTHERS:
-                    chosen = [each for each in others if each.num_tokens - each.num_computed_tokens <= short]
+                    chosen = [each for each in others if each.num_missing_tokens <= short]
                     self._continue_prefills(plan, budget, chosen)
-                case _ if self._waiting and not self._step.num_preemptions:
+                case _ if self._waiting and not self._planned.counts.num_preemptions:
                     self._admit(plan, budget, short if phase is ChunkPhase.SHORT_NEW else None)
 
     def _continue_prefills(self, plan: SchedulerOutput, budget: ChunkBudget, requests: list[Request]) -> None:
         cache = self.cache
         for request in requests:
-            computed = request.num_computed_tokens
+            computed = request.num_computed_tokens + request.num_inflight_rows
             num_tokens = budget.largest_chunk(request.num_tokens - computed, computed)
             if num_tokens <= 0:
                 break
@@ -309,15 +305,15 @@ class Scheduler:
         copy = self.cache.allocate_prefix(request, hit)
         if copy is not None:
             plan.block_copies.append(copy)
-            self._copy_sources.append(copy[0])
+            self._planned.copy_sources.append(copy[0])
         self.cache.allocate(request, hit.num_tokens + num_tokens)
         request.status = RequestStatus.RUNNING
         request.num_computed_tokens = hit.num_tokens
         if request.first_scheduled_time is None:
             request.first_scheduled_time = self._clock()
             request.num_cached_tokens = hit.num_tokens
-            self._step.num_prefix_cache_queries += request.num_prompt_tokens
-            self._step.num_prefix_cache_hits += hit.num_tokens
+            self._planned.counts.num_prefix_cache_queries += request.num_prompt_tokens
+            self._planned.counts.num_prefix_cache_hits += hit.num_tokens
         token_ids = request.prompt_token_ids
         if request.output_token_ids:
             token_ids = token_ids + array("I", request.output_token_ids)
@@ -338,12 +334,13 @@ class Scheduler:
 
     def _add_row(self, plan: SchedulerOutput, request: Request, num_tokens: int) -> None:
         plan.num_scheduled_tokens[request.request_id] = num_tokens
-        self._scheduled.append(request)
+        self._planned.requests.append(request)
 
     def _make_room(self, plan: SchedulerOutput, request: Request) -> bool:
         """See to it that one block is available, by preemption if need be; False if `request` itself had to go."""
         while not self.cache.num_available_blocks:
-            victim = choose_victim([*self._decoding, *self._prefilling])
+            running = (*self._decoding, *self._prefilling)
+            victim = choose_victim(each for each in running if each.status is RequestStatus.RUNNING)
             if victim is None:
                 return False
             self._preempt(plan, victim)
@@ -353,8 +350,9 @@ class Scheduler:
 
     def _preempt(self, plan: SchedulerOutput, victim: Request) -> None:
         if plan.num_scheduled_tokens.pop(victim.request_id, None) is not None:
-            self._scheduled.remove(victim)
+            self._planned.requests.remove(victim)
             plan.draft_token_ids.pop(victim.request_id, None)
+            plan.assumed_token_ids.pop(victim.request_id, None)
             plan.scheduled_known_requests[:] = [
                 data for data in plan.scheduled_known_requests if data.request_id != victim.request_id
             ]
@@ -363,9 +361,9 @@ class Scheduler:
         if self._drafts is not None:
             self._drafts.forget(victim)
         victim.status = RequestStatus.PREEMPTED
-        victim.num_computed_tokens = 0
+        victim.num_computed_tokens = victim.num_inflight_rows = victim.num_pending_tokens = 0
         victim.num_preemptions += 1
-        self._step.num_preemptions += 1
+        self._planned.counts.num_preemptions += 1
         self._preempted_ids.append(victim.request_id)
         self._waiting.put_back(victim)
 
@@ -377,19 +375,20 @@ class Scheduler:
         now = self._clock()
         block_size = self.cache.block_size
         sampled_token_ids, errors, drafts = result.sampled_token_ids, result.errors, plan.draft_token_ids
-        is_running = RequestStatus.RUNNING
-        scheduled, self._scheduled = self._scheduled, []
-        for block_id in self._copy_sources:
+        self._settled = step = self._inflight.popleft()
+        if step.plan is not plan:
+            raise RuntimeError("results must come in the order of the plans")
+        for block_id in step.copy_sources:
             self.cache.release_copy_source(block_id)
-        self._copy_sources.clear()
-        for request, num_tokens in zip(scheduled, plan.num_scheduled_tokens.values(), strict=True):
+        for request, num_tokens in zip(step.requests, plan.num_scheduled_tokens.values(), strict=True):
+            land(request, num_tokens)
+            if request.status is not RequestStatus.RUNNING:
+                if (output := self._settle_stopped(request)) is not None:
+                    outputs.append(output)
+                continue
             num_drafts = len(drafts[request.request_id]) if request.request_id in drafts else 0
             # Which drafts are output, and so have KV entries to keep, is known when their tokens are appended.
             request.num_computed_tokens = num_computed = request.num_computed_tokens + num_tokens - num_drafts
-            if request.status is not is_running:  # aborted while the step ran
-                self._end(request, RequestStatus.FINISHED_ABORTED)
-                outputs.append(make_output(request, []))
-                continue
             if errors and request.request_id in errors:
                 request.error_message = errors[request.request_id]
                 self._end(request, RequestStatus.FINISHED_ERROR)
@@ -447,54 +446,54 @@ class Scheduler:
     def _settle_drafts(self, request: Request, num_drafts: int, num_accepted: int) -> None:
         """KV entries of accepted drafts are computed; the blocks of the others go back."""
         request.num_computed_tokens = request.num_tokens - 1
-        self.cache.trim(request, request.num_computed_tokens)
+        self.cache.trim(request, request.num_computed_tokens + request.num_inflight_rows)
         if request.num_computed_tokens >= (len(request.block_hashes) + 1) * self.cache.block_size:
             self.cache.commit(request)
         request.num_draft_tokens += num_drafts
         request.num_accepted_tokens += num_accepted
-        self._step.num_draft_tokens += num_drafts
-        self._step.num_accepted_tokens += num_accepted
+        self._settled.counts.num_draft_tokens += num_drafts
+        self._settled.counts.num_accepted_tokens += num_accepted
 
     def _end(self, request: Request, status: RequestStatus) -> None:
         """Give back everything a request holds."""
         if self._drafts is not None:
             self._drafts.forget(request)
+        request.status = status
         if request.block_ids:  # running, so the executor knows it
             self._take_from_running(request)
+            # A step in flight may still have a row of it, which writes behind what is computed. Plans are executed in
+            # their order, so whoever gets the block writes later.
             self.cache.free(request, discard=status is RequestStatus.FINISHED_ERROR)
             self._ended_ids.append(request.request_id)
         else:
             self._waiting.remove(request)
-        request.status = status
         request.finished_time = self._clock()
         num_outputs = len(request.output_token_ids)
         self._waiting.settle(request, compute_cost(request, self.cost_model.cost, num_outputs))
         del self._requests[request.request_id]
+
+    def _settle_stopped(self, request: Request) -> EngineOutput | None:
+        """End a request that was aborted while the step ran. One that had ended before computed a row in vain, one that
+        was preempted will compute all that again."""
+        if not request.status.is_finished or request.finished_time is not None:
+            return None
+        self._end(request, RequestStatus.FINISHED_ABORTED)
+        return make_output(request, [])
 
     def _take_from_running(self, request: Request) -> None:
         (self._prefilling if request in self._prefilling else self._decoding).remove(request)
 
     def record_step(self, plan: SchedulerOutput, *, step_seconds: float, execute_seconds: float) -> StepStats:
         """Learn from the step just updated, and report its numbers."""
-        counts = self._step
+        counts = self._settled.counts
         self.cost_model.observe(counts.load, step_seconds)
-        verify_lens: tuple[int, ...] = ()
         if self._drafts is not None:
             self._drafts.observe_step(counts.load, counts.num_decoding, step_seconds)
-            verify_lens = tuple(islice(plan.num_scheduled_tokens.values(), counts.num_decoding))
-        return StepStats(
+        return counts.make_stats(
+            plan,
             num_running=self.num_running,
             num_waiting=len(self._waiting),
-            num_prefill_tokens=counts.load.num_prefill_tokens,
-            num_decode_tokens=plan.total_num_scheduled_tokens - counts.load.num_prefill_tokens,
-            num_preemptions=counts.num_preemptions,
-            num_prefix_cache_queries=counts.num_prefix_cache_queries,
-            num_prefix_cache_hits=counts.num_prefix_cache_hits,
             kv_cache_usage_ratio=self.cache.usage_ratio,
             step_seconds=step_seconds,
             execute_seconds=execute_seconds,
-            predicted_seconds=counts.predicted_seconds,
-            num_draft_tokens=counts.num_draft_tokens,
-            num_accepted_tokens=counts.num_accepted_tokens,
-            verify_lens=verify_lens,
         )

@@ -46,10 +46,11 @@ class NgramProposer:
             state.guess = []
             return None
         agreement = classify_agreement(match.num_places, match.num_agreeing)
-        state.guess = index.copy_from(match.end, max_tokens)
+        num_pending = request.num_pending_tokens
+        state.guess = index.copy_from(match.end, num_pending + max_tokens)
         state.first_kind = MatchKind(match.length, agreement, classify_record(state.record))
-        confidences = [self.table.confidence(_kind_at(state.first_kind, depth)) for depth in range(max_tokens)]
-        return Draft(list(state.guess), confidences)
+        kinds = (_kind_at(state.first_kind, depth) for depth in range(len(state.guess)))
+        return Draft(list(state.guess), [self.table.confidence(kind) for kind in kinds], num_pending)
 
     def observe(self, request: Request, num_new_tokens: int) -> None:
         """Judge the last guess by the tokens that came."""

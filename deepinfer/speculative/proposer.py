@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 from typing import Protocol
 
 from deepinfer.request import Request
@@ -14,20 +16,17 @@ class Draft:
 
     Attributes:
         token_ids: the guess.
-        confidences: for each of them the probability that it is accepted if all before it are.
+        confidences: for each of them the probability that it is right if all before it are.
+        num_pending: tokens at its start that stand for what a step in flight gives; the drafts follow.
     """
 
     token_ids: list[int]
     confidences: list[float]
+    num_pending: int = 0
 
     def survivals(self) -> list[float]:
-        """For each draft the probability that it and all before it are accepted; never increasing."""
-        product = 1.0
-        result = []
-        for confidence in self.confidences:
-            product *= confidence
-            result.append(product)
-        return result
+        """For each draft the probability that it and all before it are right; never increasing."""
+        return list(accumulate(self.confidences, mul))[self.num_pending :]
 
 
 class Proposer(Protocol):
@@ -38,7 +37,7 @@ class Proposer(Protocol):
     """
 
     def propose(self, request: Request, max_tokens: int) -> Draft | None:
-        """Guess the next tokens, at most `max_tokens`; None without a guess."""
+        """Guess the next tokens: the request's pending ones, and up to `max_tokens` more; None without a guess."""
         ...
 
     def observe(self, request: Request, num_new_tokens: int) -> None:

@@ -55,7 +55,7 @@ class Speculator:
         else:
             counts = share_drafts([[1.0] * len(values) for values in survivals], max_rows)
         return {
-            request.request_id: draft.token_ids[:count]
+            request.request_id: draft.token_ids[: draft.num_pending + count]
             for (request, draft), count in zip(guessed, counts, strict=True)
             if count
         }

@@ -31,7 +31,7 @@ class ForeseenDrafts:
             num_tokens = self._random.randint(0, min(max_rows, self.max_draft_tokens))
             max_rows -= num_tokens
             if num_tokens:
-                drafts[request.request_id] = self._guess(request, num_tokens)
+                drafts[request.request_id] = self._guess(request, request.num_pending_tokens + num_tokens)
         return drafts
 
     def observe_tokens(self, request: Request, num_new_tokens: int) -> None:

@@ -42,8 +42,10 @@ class SimulatedMachine:
             del self._lengths[name]
         for new in plan.scheduled_new_requests:
             self._lengths[new.request_id] = len(new.token_ids)
-        starts = {data.request_id: data.num_computed_tokens for data in plan.scheduled_known_requests}
-        starts |= {data.request_id: data.num_computed_tokens for data in plan.scheduled_new_requests}
+        starts = {data.request_id: data.num_computed_tokens for data in plan.scheduled_new_requests}
+        for known in plan.scheduled_known_requests:
+            computed = known.num_computed_tokens
+            starts[known.request_id] = self._lengths[known.request_id] - 1 if computed is None else computed
         load, result = StepLoad(), ModelRunnerOutput()
         for name, count in plan.num_scheduled_tokens.items():
             if count == 1:

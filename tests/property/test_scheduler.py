@@ -27,8 +27,9 @@ class SchedulerMachine(RuleBasedStateMachine):
         caching=st.booleans(),
         target_itl=st.sampled_from([None, 0.01]),
         draft_kind=st.sampled_from([None, "right", "wrong", "mixed"]),
+        overlap=st.booleans(),
     )
-    def start(self, num_blocks, max_num_seqs, extra_tokens, caching, target_itl, draft_kind):
+    def start(self, num_blocks, max_num_seqs, extra_tokens, caching, target_itl, draft_kind, overlap):
         model = make_scripted_model_config(vocab_size=24, max_position_embeddings=90)
         self.executor = ScriptedExecutor(num_blocks=num_blocks, block_size=16, model_config=model)
         config = EngineConfig(
@@ -42,6 +43,7 @@ class SchedulerMachine(RuleBasedStateMachine):
                 max_wait_seconds=10.0,
                 target_itl_seconds=target_itl,
                 min_prefill_tokens=2,
+                overlap_scheduling=overlap,
             ),
         )
         self.now = 0.0
@@ -85,6 +87,8 @@ class SchedulerMachine(RuleBasedStateMachine):
 
     @rule(request_id=requests)
     def abort_during_a_step(self, request_id):
+        if self.core._queue is not None:
+            return  # there every abort may come while a step computes
         plan = self.scheduler.schedule()
         if request_id not in self.reasons:
             self.aborted.add(request_id)
@@ -122,9 +126,14 @@ class SchedulerMachine(RuleBasedStateMachine):
         for request in running:
             assert len(request.block_ids) == len(set(request.block_ids))
             if request in self.scheduler._decoding:
-                assert len(request.block_ids) == -(-request.num_computed_tokens // BLOCK_SIZE)
+                num_covered = request.num_computed_tokens + request.num_inflight_rows
+                num_most = num_covered + max(0, request.num_pending_tokens - 1)
+                assert -(-num_covered // BLOCK_SIZE) <= len(request.block_ids) <= -(-num_most // BLOCK_SIZE)
             assert len(request.block_ids) * 16 - request.num_computed_tokens <= max(16, 16 + 200)
             for block_id in request.block_ids:
+                holders[block_id] += 1
+        for step in self.scheduler._inflight:
+            for block_id in step.copy_sources:
                 holders[block_id] += 1
         assert [pool.ref_count(b) for b in range(pool.num_blocks)] == holders
         assert pool.num_available == holders.count(0)
@@ -139,6 +148,7 @@ class SchedulerMachine(RuleBasedStateMachine):
             self.now += 1.0
             assert num_steps < MAX_IDLE_STEPS, "somebody starves"
             self.take(self.core.step().outputs)
+        self.core.close()
         pool = self.scheduler.cache.pool
         assert pool.num_available == pool.num_blocks
         assert self.reasons.keys() == self.expected.keys()
