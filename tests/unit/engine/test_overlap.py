@@ -1,4 +1,4 @@
-"""Steps planned while the one before computes give the same results: whatever ends, is aborted, preempted or drafted."""
+"""Steps planned while the one before computes give the same results, whatever ends, is aborted or preempted."""
 
 import threading
 import time
@@ -153,20 +153,26 @@ def test_an_abort_at_any_step(expected, num_steps, kind):
     assert core.scheduler.cache.num_available_blocks == 64
 
 
-def test_who_was_aborted_in_flight_is_not_preempted_and_so_revived():
-    core = build(overlap=True, num_blocks=4)
-    for name in ("old", "new"):
-        params = SamplingParams(temperature=0.0, max_tokens=45, ignore_eos=True, cache_salt=name)
-        core.add_request(core.rules.make_request(name, [1] * 14, params, arrival_time=0.0))
+@pytest.mark.parametrize("num_steps", range(1, 40, 3))
+def test_who_was_aborted_in_flight_is_not_preempted_and_so_revived(num_steps):
+    """Around step 18 each of two requests needs a third block of the four."""
     reasons, num_preemptions = {}, 0
-    while core.has_work:
-        if core.scheduler.cache.num_available_blocks == 0 and "new" not in reasons:
-            core.abort_request("new")
-        step = core.step()
-        num_preemptions += step.stats.num_preemptions if step.stats else 0
-        reasons |= {each.request_id: each.finish_reason for each in step.outputs if each.finish_reason}
-    core.close()
-    assert reasons == {"new": FinishReason.ABORT, "old": FinishReason.LENGTH}
+    for number_of_abort in range(num_steps, num_steps + 3):
+        core = build(overlap=True, num_blocks=4)
+        for name in ("old", "new"):
+            params = SamplingParams(temperature=0.0, max_tokens=45, ignore_eos=True, cache_salt=name)
+            core.add_request(core.rules.make_request(name, [1] * 14, params, arrival_time=0.0))
+        for number in range(1000):
+            if number == number_of_abort:
+                core.abort_request("new")
+            if not core.has_work:
+                break
+            step = core.step()
+            num_preemptions += step.stats.num_preemptions if step.stats else 0
+            reasons |= {each.request_id: each.finish_reason for each in step.outputs if each.finish_reason}
+        core.close()
+        assert reasons == {"new": FinishReason.ABORT, "old": FinishReason.LENGTH}
+    assert num_preemptions > 0 or num_steps < 22
 
 
 def test_an_executor_that_fails_stops_the_engine():
