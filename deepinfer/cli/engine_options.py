@@ -100,6 +100,15 @@ NumDraftTokens = Annotated[
     ),
 ]
 
+OverlapScheduling = Annotated[
+    bool,
+    typer.Option(
+        "--overlap-scheduling/--no-overlap-scheduling",
+        help="Plan each step while the one before computes. Outputs stay the same.",
+        rich_help_panel=CACHE_PANEL,
+    ),
+]
+
 DEFAULT_SCHEDULER: Final = SchedulerConfig()
 DEFAULT_TARGET_ITL_MS: Final = 1e3 * (DEFAULT_SCHEDULER.target_itl_seconds or 0.0)
 DEFAULT_TARGET_TTFT_MS: Final = 1e3 * (DEFAULT_SCHEDULER.target_ttft_seconds or 0.0)
@@ -125,6 +134,7 @@ def make_engine_config(
     target_ttft_ms: float = DEFAULT_TARGET_TTFT_MS,
     speculation: str = "off",
     num_draft_tokens: str = "auto",
+    overlap_scheduling: bool = DEFAULT_SCHEDULER.overlap_scheduling,
     served_model_name: str | None = None,
 ) -> EngineConfig:
     """Join the options.
@@ -152,6 +162,7 @@ def make_engine_config(
             max_num_waiting=max_num_waiting,
             target_itl_seconds=target_itl_ms / 1e3 if target_itl_ms else None,
             target_ttft_seconds=target_ttft_ms / 1e3 if target_ttft_ms else None,
+            overlap_scheduling=overlap_scheduling,
         ),
         speculative=SpeculativeConfig(proposer=speculation, num_draft_tokens=_parse_num_draft_tokens(num_draft_tokens)),
     )

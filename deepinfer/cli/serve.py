@@ -23,6 +23,7 @@ from deepinfer.cli.engine_options import (
     MaxNumWaiting,
     ModelArgument,
     NumDraftTokens,
+    OverlapScheduling,
     PrefixCaching,
     Speculation,
     TargetItl,
@@ -84,6 +85,7 @@ def serve(
     target_ttft_ms: TargetTtft = DEFAULT_TARGET_TTFT_MS,
     speculation: Speculation = "off",
     num_draft_tokens: NumDraftTokens = "auto",
+    overlap_scheduling: OverlapScheduling = DEFAULT_SCHEDULER.overlap_scheduling,
 ) -> None:
     """Serve a model over an OpenAI-compatible HTTP API, with a playground at /.
 
@@ -115,6 +117,7 @@ def serve(
         target_ttft_ms=target_ttft_ms,
         speculation=speculation,
         num_draft_tokens=num_draft_tokens,
+        overlap_scheduling=overlap_scheduling,
         served_model_name=served_model_name,
     )
     given: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""Through the native operators ids are the same bits with drafts and without, whatever runs beside."""
+"""Through the native operators results are the same bits with drafts and without, overlap and not."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ class TinyCheckpoint:
         pass
 
 
-def make_config(*, num_blocks, max_num_seqs, budget):
+def make_config(*, num_blocks, max_num_seqs, budget, overlap):
     return EngineConfig(
         model=Path("tiny"),
         device="cpu",
@@ -36,7 +36,7 @@ def make_config(*, num_blocks, max_num_seqs, budget):
         cache=CacheConfig(
             block_size=16, kv_cache_memory_bytes=num_blocks * 16 * 2 * MODEL_CONFIG.num_kv_values_per_token
         ),
-        scheduler=SchedulerConfig(max_num_seqs=max_num_seqs, max_num_batched_tokens=budget),
+        scheduler=SchedulerConfig(max_num_seqs=max_num_seqs, max_num_batched_tokens=budget, overlap_scheduling=overlap),
     )
 
 
@@ -49,8 +49,8 @@ def executors():
         executor.close()
 
 
-def serve(executors, requests, *, drafts=None, num_blocks=24, max_num_seqs=6, budget=64):
-    config = make_config(num_blocks=num_blocks, max_num_seqs=max_num_seqs, budget=budget)
+def serve(executors, requests, *, drafts=None, num_blocks=24, max_num_seqs=6, budget=64, overlap=False):
+    config = make_config(num_blocks=num_blocks, max_num_seqs=max_num_seqs, budget=budget, overlap=overlap)
     if num_blocks not in executors:
         executors[num_blocks] = NativeRunner(config, TinyCheckpoint())
     core = make_engine_core(config, executors[num_blocks], model_identity=b"", drafts=drafts)
@@ -64,6 +64,8 @@ def serve(executors, requests, *, drafts=None, num_blocks=24, max_num_seqs=6, bu
             results[output.request_id][1].extend(output.logprobs or [])
     assert core.scheduler.cache.num_available_blocks == num_blocks
     core.executor.execute(core.scheduler.schedule())  # drops the last requests
+    if core._queue is not None:
+        core._queue.close()
     return results
 
 
@@ -90,13 +92,22 @@ requests = st.lists(st.tuples(st.lists(st.integers(0, 255), min_size=1, max_size
 @settings(max_examples=25)
 @given(
     requests.map(lambda items: {f"r{number}": item for number, item in enumerate(items)}),
-    st.sampled_from(KINDS),
+    st.sampled_from([None, *KINDS]),
+    st.booleans(),
     st.sampled_from([(24, 6, 64), (24, 1, 64), (24, 6, 7), (7, 4, 32)]),
 )
-def test_same_bits(executors, requests, kind, limits):
+def test_same_bits(executors, requests, kind, overlap, limits):
     expected = serve(executors, requests)
     num_blocks, max_num_seqs, budget = limits
     foreseen = {name: result[0] for name, result in expected.items()}
-    drafts = ForeseenDrafts(foreseen, kind, vocab_size=MODEL_CONFIG.vocab_size)
-    results = serve(executors, requests, drafts=drafts, num_blocks=num_blocks, max_num_seqs=max_num_seqs, budget=budget)
+    drafts = kind and ForeseenDrafts(foreseen, kind, vocab_size=MODEL_CONFIG.vocab_size)
+    results = serve(
+        executors,
+        requests,
+        drafts=drafts,
+        num_blocks=num_blocks,
+        max_num_seqs=max_num_seqs,
+        budget=budget,
+        overlap=overlap,
+    )
     assert results == expected
