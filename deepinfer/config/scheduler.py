@@ -39,7 +39,7 @@ class SchedulerConfig:
     target_itl_seconds: float | None = 0.25
     target_ttft_seconds: float | None = 2.0
     target_utilization_ratio: float = 0.9
-    min_prefill_ratio: float = 0.3
+    min_prefill_ratio: float = 0.5
     min_prefill_tokens: int = 16
     overlap_scheduling: bool = False
 
