@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from deepinfer.config import SchedulerConfig
 from deepinfer.cost import StepCost, StepLoad
 from deepinfer.request import Request
 
@@ -55,3 +56,9 @@ def clip_drafts(draft_token_ids: list[int], request: Request, num_covered_tokens
     num_left = request.max_output_tokens - len(request.output_token_ids) - request.num_pending_tokens
     num_free = num_covered_tokens - request.num_tokens - request.num_pending_tokens
     del draft_token_ids[max(0, min(num_left - 1, num_free)) :]
+
+
+def count_draft_rows(config: SchedulerConfig, num_decoding: int, *, has_prompts: bool) -> int:
+    """Rows that a step has for drafts; prompts that want to get on keep the fewest rows they may have."""
+    num_rows = config.max_num_batched_tokens - num_decoding
+    return max(0, num_rows - config.min_prefill_tokens if has_prompts else num_rows)

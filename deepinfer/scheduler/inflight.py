@@ -20,15 +20,20 @@ class InflightStep:
     Attributes:
         requests: who has rows, in the order of the plan.
         copy_sources: blocks held until they have been copied.
+        is_noted: whether its requests know of it. That costs time, and matters only to a step planned behind another.
     """
 
     plan: SchedulerOutput = field(default_factory=SchedulerOutput)
     requests: list[Request] = field(default_factory=list)
     copy_sources: list[int] = field(default_factory=list)
     counts: StepCounts = field(default_factory=StepCounts)
+    is_noted: bool = False
 
     def take_off(self) -> None:
-        """Note at each request that the step is in flight."""
+        """Note at each request that the step is in flight, if that was not done."""
+        if self.is_noted:
+            return
+        self.is_noted = True
         drafts = self.plan.draft_token_ids
         for request, num_rows in zip(self.requests, self.plan.num_scheduled_tokens.values(), strict=True):
             num_known = len(request.prompt_token_ids) + len(request.output_token_ids)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from deepinfer.config import SchedulerConfig
 from deepinfer.cost import StepCostModel
@@ -18,7 +18,7 @@ from deepinfer.metrics import StepStats
 from deepinfer.outputs import EngineOutput, KnownRequestData, ModelRunnerOutput, NewRequestData, SchedulerOutput
 from deepinfer.request import Request, RequestStatus
 from deepinfer.scheduler.chunking import ChunkBudget, ChunkPhase, compute_prefill_seconds, order_phases
-from deepinfer.scheduler.drafts import DraftPolicy, clip_drafts
+from deepinfer.scheduler.drafts import DraftPolicy, clip_drafts, count_draft_rows
 from deepinfer.scheduler.inflight import InflightStep, land, list_decoding
 from deepinfer.scheduler.outcome import collect_prompt_logprobs, compute_cost, find_end, make_output, max_reused_tokens
 from deepinfer.scheduler.preemption import choose_victim
@@ -106,7 +106,7 @@ class Scheduler:
         request = self._requests.get(request_id)
         if request is None or request.status.is_finished:
             return
-        if request.num_inflight_steps:
+        if any(request in step.requests for step in self._inflight):
             request.status = RequestStatus.FINISHED_ABORTED  # `update` completes it
             return
         self._end(request, RequestStatus.FINISHED_ABORTED)
@@ -123,6 +123,8 @@ class Scheduler:
         """Plan the next step. A plan without tokens must not be executed; drops are kept for the next one."""
         self._planned = step = InflightStep()
         plan = step.plan
+        if is_ahead := bool(self._inflight):
+            self._inflight[-1].take_off()
         self._schedule_decodes(plan)
         cost, load = self.cost_model.cost, step.counts.load
         waited = compute_longest_wait(self._prefilling, self._waiting, self._clock())
@@ -138,7 +140,8 @@ class Scheduler:
         if plan.num_scheduled_tokens:
             plan.finished_request_ids, self._ended_ids = self._ended_ids, []
             plan.preempted_request_ids, self._preempted_ids = self._preempted_ids, []
-            step.take_off()
+            if is_ahead:
+                step.take_off()
             self._inflight.append(step)
         return plan
 
@@ -147,14 +150,19 @@ class Scheduler:
         known = plan.scheduled_known_requests
         step, block_size = self._planned, self.cache.block_size
         candidates = list_decoding(self._decoding, self._prefilling) if self._inflight else list(self._decoding)
-        drafts = self._propose_drafts(candidates)
+        drafts = None
+        if self._drafts is not None:
+            max_rows = count_draft_rows(
+                self.config, len(candidates), has_prompts=bool(self._prefilling or self._waiting)
+            )
+            drafts = self._drafts.propose(candidates, max_rows, self.cost_model.cost)
         num_pairs = 0
         for request in candidates:
             if request.status is not RequestStatus.RUNNING:
                 continue  # preempted for a request before it, or aborted
             # Behind pending tokens, of which there may come fewer, the executor knows the position.
             num_pending = request.num_pending_tokens
-            position = request.num_tokens - 1 + num_pending
+            position = request.num_tokens - 1 + num_pending if num_pending else request.num_computed_tokens
             num_blocks = len(request.block_ids)
             new_block_ids: list[int] = []
             if position >= num_blocks * block_size:
@@ -174,14 +182,6 @@ class Scheduler:
         step.counts.has_drafts = drafts is not None
         step.counts.load.num_decode_rows = len(counts) if drafts is None else sum(counts.values())
         step.counts.load.num_decode_pairs = num_pairs
-
-    def _propose_drafts(self, candidates: list[Request]) -> Mapping[str, list[int]] | None:
-        if self._drafts is None:
-            return None
-        max_rows = self.config.max_num_batched_tokens - len(candidates)
-        if self._prefilling or self._waiting:
-            max_rows -= self.config.min_prefill_tokens
-        return self._drafts.propose(candidates, max(0, max_rows), self.cost_model.cost)
 
     def _add_drafts(self, plan: SchedulerOutput, request: Request, guess: list[int]) -> None:
         """Append drafts to a request's row. A block for them alone is taken only while there are plenty."""
@@ -381,12 +381,13 @@ class Scheduler:
         for block_id in step.copy_sources:
             self.cache.release_copy_source(block_id)
         for request, num_tokens in zip(step.requests, plan.num_scheduled_tokens.values(), strict=True):
-            land(request, num_tokens)
+            if step.is_noted:
+                land(request, num_tokens)
             if request.status is not RequestStatus.RUNNING:
                 if (output := self._settle_stopped(request)) is not None:
                     outputs.append(output)
                 continue
-            num_drafts = len(drafts[request.request_id]) if request.request_id in drafts else 0
+            num_drafts = len(drafts[request.request_id]) if drafts and request.request_id in drafts else 0
             # Which drafts are output, and so have KV entries to keep, is known when their tokens are appended.
             request.num_computed_tokens = num_computed = request.num_computed_tokens + num_tokens - num_drafts
             if errors and request.request_id in errors:
