@@ -93,8 +93,12 @@ class EngineCore:
         )
         return StepResult(outputs, stats)
 
-    def close(self) -> None:
-        """Release the executor."""
+    def stop_overlap(self) -> None:
+        """End the thread that overlaps steps, if there is one; the executor stays open."""
         if self._queue is not None:
             self._queue.close()
+
+    def close(self) -> None:
+        """Release the executor."""
+        self.stop_overlap()
         self.executor.close()

@@ -63,9 +63,7 @@ def serve(executors, requests, *, drafts=None, num_blocks=24, max_num_seqs=6, bu
             results[output.request_id][0].extend(output.new_token_ids)
             results[output.request_id][1].extend(output.logprobs or [])
     assert core.scheduler.cache.num_available_blocks == num_blocks
-    core.executor.execute(core.scheduler.schedule())  # drops the last requests
-    if core._queue is not None:
-        core._queue.close()
+    core.stop_overlap()
     return results
 
 
