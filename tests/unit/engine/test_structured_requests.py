@@ -6,6 +6,7 @@ import pytest
 
 from deepinfer import FinishReason, GrammarSpec, RequestError, SamplingParams
 from deepinfer.structured import GrammarCompiler, Vocabulary
+from deepinfer.testing.foreseen_drafts import ForeseenDrafts
 
 SCHEMA = {
     "type": "object",
@@ -61,6 +62,22 @@ def test_forms_survive_preemption(make_core, compiler):
         value = json.loads(bytes(tokens[:-1]))
         assert 4 <= len(value["id"]) <= 8
         assert isinstance(value["ok"], bool)
+
+
+@pytest.mark.parametrize("kind", ["right", "mixed", None])
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("num_blocks", [7, 64])
+def test_forms_survive_drafts_overlap_and_preemption(make_core, compiler, kind, overlap, num_blocks):
+    grammar = compiler.compile(GrammarSpec("json_schema", json.dumps(SCHEMA)))
+    plain = serve(make_core(max_model_len=112), grammar, 8)
+    drafts = kind and ForeseenDrafts(plain[0], kind, vocab_size=128)
+    options = {"num_blocks": num_blocks, "overlap_scheduling": overlap}
+    outputs, last, num_preemptions = serve(make_core(max_model_len=112, drafts=drafts, **options), grammar, 8)
+    assert outputs == plain[0]
+    assert {name: output.finish_reason for name, output in last.items()} == {
+        name: output.finish_reason for name, output in plain[1].items()
+    }
+    assert (num_preemptions > 0) is (num_blocks == 7)
 
 
 def test_a_matcher_that_fails_ends_its_request_alone(make_core):
