@@ -20,7 +20,8 @@ def build_scripted_core(
 ):
     """An engine whose executor computes tokens from what it reads back through its blocks.
 
-    `drafts` guesses tokens ahead. `executor_type(num_blocks=..., block_size=..., model_config=...)` replaces the scripted executor.
+    `drafts` guesses tokens ahead. `executor_type(num_blocks=..., block_size=..., model_config=...)` replaces the
+    scripted executor.
     """
     executor = (executor_type or ScriptedExecutor)(
         num_blocks=num_blocks,
