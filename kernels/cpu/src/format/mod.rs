@@ -24,6 +24,8 @@ pub(crate) const GROUP: usize = 16;
 pub(crate) const BLOCK: usize = 32;
 /// Column pairs in a block.
 pub(crate) const PAIRS: usize = BLOCK / 2;
+/// Fours of column pairs in a block: the pairs that one load of 4-bit weights holds.
+pub(crate) const QUADS: usize = PAIRS / 4;
 /// Columns in a block of the K types.
 const SUPER_BLOCK: usize = 256;
 

@@ -57,8 +57,13 @@ pub(super) struct Attend<'a, 'b> {
     /// Tiles from the chunk's start; at least up to the last position seen.
     pub(super) tiles: &'a [KvTile<'a>],
     pub(super) out: &'a mut [ChunkResult<'b>],
-    /// `[MAX_QUERIES][CHUNK]`.
-    pub(super) scores: &'a mut [f32],
+    /// [`attend_scratch`] numbers.
+    pub(super) scratch: &'a mut [f32],
+}
+
+/// Numbers of scratch that attention needs: scores and queries with columns outermost.
+pub(crate) const fn attend_scratch(head_dim: usize) -> usize {
+    MAX_QUERIES * (CHUNK + head_dim)
 }
 
 impl Op for Attend<'_, '_> {
@@ -66,113 +71,118 @@ impl Op for Attend<'_, '_> {
 
     #[inline(always)]
     fn call<S: Simd>(self, s: S) {
-        let Attend {
-            queries,
-            tiles,
-            out,
-            scores,
-        } = self;
-        let (scores, _) = scores.as_chunks_mut::<CHUNK>();
-        match queries.spans.len() {
-            1 => attend::<S, 1, 4>(s, queries, tiles, out, scores),
-            2 => attend::<S, 2, 4>(s, queries, tiles, out, scores),
-            3 => attend::<S, 3, 4>(s, queries, tiles, out, scores),
-            4 => attend::<S, 4, 2>(s, queries, tiles, out, scores),
-            5 => attend::<S, 5, 2>(s, queries, tiles, out, scores),
-            _ => attend::<S, MAX_QUERIES, 2>(s, queries, tiles, out, scores),
+        match self.queries.spans.len() {
+            1 => attend::<S, 1, 4>(s, self),
+            2 => attend::<S, 2, 2>(s, self),
+            3 => attend::<S, 3, 1>(s, self),
+            4 => attend::<S, 4, 1>(s, self),
+            5 => attend::<S, 5, 1>(s, self),
+            _ => attend::<S, MAX_QUERIES, 1>(s, self),
         }
     }
 }
 
-/// `Q` queries, `W` vectors of value columns at a time.
+/// `Q` queries, `T` tiles of keys at a time and `2 * T` vectors of value columns: enough independent
+/// sums to hide the latency of each, few enough to stay in registers.
 #[inline(always)]
-fn attend<S: Simd, const Q: usize, const W: usize>(
-    s: S,
-    queries: &QueryTile<'_>,
-    tiles: &[KvTile<'_>],
-    out: &mut [ChunkResult<'_>],
-    scores: &mut [[f32; CHUNK]],
-) {
+fn attend<S: Simd, const Q: usize, const T: usize>(s: S, work: Attend<'_, '_>) {
+    let Attend {
+        queries,
+        tiles,
+        out,
+        scratch,
+    } = work;
+    let head_dim = queries.head_dim;
+    let (scores, rest) = scratch.split_at_mut(MAX_QUERIES * CHUNK);
+    let (scores, _) = scores.as_chunks_mut::<CHUNK>();
+    let columns = &mut rest.as_chunks_mut::<Q>().0[..head_dim];
+    for (query, values) in queries.values.chunks_exact(head_dim).enumerate().take(Q) {
+        for (column, value) in columns.iter_mut().zip(values) {
+            column[query] = *value;
+        }
+    }
+
     let spans: [(usize, usize); Q] = std::array::from_fn(|query| queries.spans[query]);
-    let first = spans.iter().map(|span| span.0).min().unwrap_or(0);
+    let first = spans.iter().map(|span| span.0).min().unwrap_or(0) / KEY_TILE;
     let last = spans.iter().map(|span| span.1).max().unwrap_or(0);
-    for tile in first / KEY_TILE..last.div_ceil(KEY_TILE) {
-        score_tile::<S, Q>(s, queries, tiles[tile].keys, scores, tile * KEY_TILE);
+    let last = last.div_ceil(KEY_TILE);
+    let mut tile = first;
+    while tile + T <= last {
+        score::<S, Q, T>(s, columns, &tiles[tile..tile + T], scores, tile * KEY_TILE);
+        tile += T;
+    }
+    for tile in tile..last {
+        score::<S, Q, 1>(s, columns, &tiles[tile..=tile], scores, tile * KEY_TILE);
     }
     for (query, &(begin, end)) in spans.iter().enumerate() {
         (out[query].max, out[query].sum) = exponentials(s, &mut scores[query], begin, end);
+        out[query].values.fill(0.0);
     }
 
     let all_begin = spans.iter().map(|span| span.0).max().unwrap_or(0);
-    let all_end = spans
-        .iter()
-        .map(|span| span.1)
-        .min()
-        .unwrap_or(0)
-        .max(all_begin);
-    for result in &mut out[..Q] {
-        result.values.fill(0.0);
-    }
-    let head_dim = queries.head_dim;
+    let all_end = spans.iter().map(|span| span.1).min().unwrap_or(0);
+    let all_end = all_end.max(all_begin);
     for query in 0..Q {
         let (begin, end) = spans[query];
-        weigh_all::<S, 1, 4>(
+        let span = (begin, all_begin.min(end));
+        weigh_all::<S, 1>(
             s,
             &scores[query..],
             tiles,
             &mut out[query..],
-            (begin, all_begin.min(end)),
+            span,
             head_dim,
         );
     }
-    weigh_all::<S, Q, W>(s, scores, tiles, out, (all_begin, all_end), head_dim);
+    weigh_all::<S, Q>(s, scores, tiles, out, (all_begin, all_end), head_dim);
     for query in 0..Q {
-        let (_, end) = spans[query];
-        weigh_all::<S, 1, 4>(
+        let (begin, end) = spans[query];
+        let span = (all_end.max(begin), end);
+        weigh_all::<S, 1>(
             s,
             &scores[query..],
             tiles,
             &mut out[query..],
-            (all_end.max(spans[query].0), end),
+            span,
             head_dim,
         );
     }
 }
 
-/// Products of `Q` queries with 16 keys.
+/// Products of `Q` queries, `columns[column][query]`, with the keys of `T` tiles.
 #[inline(always)]
-fn score_tile<S: Simd, const Q: usize>(
+fn score<S: Simd, const Q: usize, const T: usize>(
     s: S,
-    queries: &QueryTile<'_>,
-    keys: &[u16],
+    columns: &[[f32; Q]],
+    tiles: &[KvTile<'_>],
     scores: &mut [[f32; CHUNK]],
     position: usize,
 ) {
-    let head_dim = queries.head_dim;
-    let rows: [&[f32]; Q] =
-        std::array::from_fn(|query| &queries.values[query * head_dim..][..head_dim]);
-    let mut sums = [[s.splat(0.0); 2]; Q];
-    for (column, keys) in keys
-        .as_chunks::<KEY_TILE>()
-        .0
-        .iter()
-        .enumerate()
-        .take(head_dim)
-    {
-        s.prefetch(keys.as_ptr().cast::<u8>().wrapping_add(PREFETCH_BYTES));
-        let (halves, _) = keys.as_chunks::<LANES>();
-        let keys = [s.load_f16(&halves[0]), s.load_f16(&halves[1])];
-        for query in 0..Q {
-            let factor = s.splat(rows[query][column]);
-            for half in 0..2 {
-                sums[query][half] = s.mul_add(factor, keys[half], sums[query][half]);
+    let keys: [&[[u16; KEY_TILE]]; T] =
+        std::array::from_fn(|tile| &tiles[tile].keys.as_chunks().0[..columns.len()]);
+    let mut sums = [[[s.splat(0.0); 2]; Q]; T];
+    for (column, factors) in columns.iter().enumerate() {
+        for tile in 0..T {
+            let keys = &keys[tile][column];
+            s.prefetch(keys.as_ptr().cast::<u8>().wrapping_add(PREFETCH_BYTES));
+            let (halves, _) = keys.as_chunks::<LANES>();
+            let keys = [s.load_f16(&halves[0]), s.load_f16(&halves[1])];
+            for query in 0..Q {
+                let factor = s.splat(factors[query]);
+                for half in 0..2 {
+                    sums[tile][query][half] =
+                        s.mul_add(factor, keys[half], sums[tile][query][half]);
+                }
             }
         }
     }
-    for query in 0..Q {
-        let (halves, _) = scores[query][position..position + KEY_TILE].as_chunks_mut::<LANES>();
-        s.store(sums[query][0], &mut halves[0]);
-        s.store(sums[query][1], &mut halves[1]);
+    for tile in 0..T {
+        for query in 0..Q {
+            let at = position + tile * KEY_TILE;
+            let (halves, _) = scores[query][at..at + KEY_TILE].as_chunks_mut::<LANES>();
+            s.store(sums[tile][query][0], &mut halves[0]);
+            s.store(sums[tile][query][1], &mut halves[1]);
+        }
     }
 }
 
@@ -202,9 +212,10 @@ fn exponentials<S: Simd>(s: S, scores: &mut [f32; CHUNK], begin: usize, end: usi
     (max, s.sum(sum))
 }
 
-/// Adds weight times value over a span of positions for `Q` queries, all columns.
+/// Adds weight times value over a span of positions for `Q` queries, all columns; a tile of values is
+/// used up before the next one, so that it comes from the first-level cache.
 #[inline(always)]
-fn weigh_all<S: Simd, const Q: usize, const W: usize>(
+fn weigh_all<S: Simd, const Q: usize>(
     s: S,
     weights: &[[f32; CHUNK]],
     tiles: &[KvTile<'_>],
@@ -215,28 +226,35 @@ fn weigh_all<S: Simd, const Q: usize, const W: usize>(
     if span.0 >= span.1 {
         return;
     }
-    let mut column = 0;
-    while column + W * LANES <= head_dim {
-        weigh::<S, Q, W>(s, weights, tiles, out, span, head_dim, column);
-        column += W * LANES;
-    }
-    while column < head_dim {
-        weigh::<S, Q, 1>(s, weights, tiles, out, span, head_dim, column);
-        column += LANES;
+    for tile in span.0 / KEY_TILE..span.1.div_ceil(KEY_TILE) {
+        let first = tile * KEY_TILE;
+        let begin = span.0.max(first) - first;
+        let end = span.1.min(first + KEY_TILE) - first;
+        let values = tiles[tile].values;
+        let weights: [&[f32; KEY_TILE]; Q] =
+            std::array::from_fn(|query| &weights[query].as_chunks().0[tile]);
+        let mut column = 0;
+        while column < head_dim {
+            column += if Q <= 2 && column + 4 * LANES <= head_dim {
+                weigh::<S, Q, 4>(s, &weights, values, out, (begin, end), head_dim, column)
+            } else {
+                weigh::<S, Q, 2>(s, &weights, values, out, (begin, end), head_dim, column)
+            };
+        }
     }
 }
 
-/// [`weigh_all`] for `W` vectors of columns from `column` on.
+/// [`weigh_all`] in one tile for `W` vectors of columns from `column` on; returns their columns.
 #[inline(always)]
 fn weigh<S: Simd, const Q: usize, const W: usize>(
     s: S,
-    weights: &[[f32; CHUNK]],
-    tiles: &[KvTile<'_>],
+    weights: &[&[f32; KEY_TILE]; Q],
+    values: &[u16],
     out: &mut [ChunkResult<'_>],
-    span: (usize, usize),
+    (begin, end): (usize, usize),
     head_dim: usize,
     column: usize,
-) {
+) -> usize {
     let columns = column..column + W * LANES;
     let mut sums = [[s.splat(0.0); W]; Q];
     for query in 0..Q {
@@ -245,37 +263,45 @@ fn weigh<S: Simd, const Q: usize, const W: usize>(
             sums[query][i] = s.load(&vectors[i]);
         }
     }
-    for tile in span.0 / KEY_TILE..span.1.div_ceil(KEY_TILE) {
-        let first = tile * KEY_TILE;
-        let (begin, end) = (
-            span.0.max(first) - first,
-            span.1.min(first + KEY_TILE) - first,
-        );
-        let mut tile_weights = [[0.0; KEY_TILE]; Q];
-        for query in 0..Q {
-            tile_weights[query] = weights[query].as_chunks().0[tile];
+    if (begin, end) == (0, KEY_TILE) {
+        for position in 0..KEY_TILE {
+            weigh_row(s, &mut sums, weights, values, position, head_dim, column);
         }
-        let rows = tiles[tile].values.chunks_exact(head_dim);
-        for (position, row) in rows.enumerate().take(end).skip(begin) {
-            let row = &row[columns.clone()];
-            s.prefetch(row.as_ptr().cast::<u8>().wrapping_add(PREFETCH_BYTES));
-            let (vectors, _) = row.as_chunks::<LANES>();
-            let mut values = [s.splat(0.0); W];
-            for i in 0..W {
-                values[i] = s.load_f16(&vectors[i]);
-            }
-            for query in 0..Q {
-                let weight = s.splat(tile_weights[query][position]);
-                for i in 0..W {
-                    sums[query][i] = s.mul_add(weight, values[i], sums[query][i]);
-                }
-            }
+    } else {
+        for position in begin..end {
+            weigh_row(s, &mut sums, weights, values, position, head_dim, column);
         }
     }
     for query in 0..Q {
         let (vectors, _) = out[query].values[columns.clone()].as_chunks_mut::<LANES>();
         for i in 0..W {
             s.store(sums[query][i], &mut vectors[i]);
+        }
+    }
+    W * LANES
+}
+
+#[inline(always)]
+fn weigh_row<S: Simd, const Q: usize, const W: usize>(
+    s: S,
+    sums: &mut [[S::F32; W]; Q],
+    weights: &[&[f32; KEY_TILE]; Q],
+    values: &[u16],
+    position: usize,
+    head_dim: usize,
+    column: usize,
+) {
+    let row = &values[position * head_dim + column..][..W * LANES];
+    s.prefetch(row.as_ptr().cast::<u8>().wrapping_add(PREFETCH_BYTES));
+    let (vectors, _) = row.as_chunks::<LANES>();
+    let mut values = [s.splat(0.0); W];
+    for i in 0..W {
+        values[i] = s.load_f16(&vectors[i]);
+    }
+    for query in 0..Q {
+        let weight = s.splat(weights[query][position]);
+        for i in 0..W {
+            sums[query][i] = s.mul_add(weight, values[i], sums[query][i]);
         }
     }
 }

@@ -5,14 +5,14 @@
 //! ways below keep this order, so that a row has the same bits whatever stands beside it.
 
 use crate::activation::{QuantRow, QuantView};
-use crate::format::{Format, GROUP, PAIRS};
+use crate::format::{Format, GROUP, PAIRS, QUADS};
 use crate::simd::{LANES, Op, Simd, both};
 
 /// From this many rows on, weights are unpacked once for all rows; below, the loads and stores in between
 /// cost more than they save (measured).
 const PANEL_ROWS: usize = 24;
-/// Sub-blocks unpacked at a time: 16 KiB of weights, half of a first-level cache.
-pub(crate) const PANEL_SUBS: usize = 16;
+/// Sub-blocks unpacked at a time: 8 KiB, so that activations and results stay in the first-level cache too.
+pub(crate) const PANEL_SUBS: usize = 6;
 /// Rows that share each load of a weight.
 const TILE: usize = 4;
 /// How far ahead weights are asked for while a single row streams through them.
@@ -75,12 +75,14 @@ fn direct_tile<S: Simd, F: Format, const R: usize>(
         }
         for sub in 0..F::SUBS {
             let at = index * F::SUBS + sub;
+            let codes = codes_at(&x, at);
             for part in 0..F::PARTS {
                 let mut sums = start::<S, F, R>(s, &x, at, part);
-                for eighth in part * 4 / F::PARTS..(part + 1) * 4 / F::PARTS {
+                for eighth in part * QUADS / F::PARTS..(part + 1) * QUADS / F::PARTS {
+                    let codes: [&[u32; 4]; R] = std::array::from_fn(|row| &codes[row][eighth]);
                     for pair in 0..4 {
                         let weights = both!(half => F::pair(s, block, sub, eighth, pair, half));
-                        multiply(s, &mut sums, weights, &x, at, eighth * 4 + pair);
+                        multiply(s, &mut sums, weights, &codes, pair);
                     }
                 }
                 let scales = both!(half => F::scale(s, block, sub, part, half));
@@ -119,17 +121,22 @@ fn start<S: Simd, F: Format, const R: usize>(
     sums
 }
 
+/// The codes of a sub-block, four pairs at a time.
+#[inline(always)]
+fn codes_at<'a, const R: usize>(x: &[QuantRow<'a>; R], at: usize) -> [&'a [[u32; 4]; QUADS]; R] {
+    std::array::from_fn(|row| bytemuck::cast_ref(&x[row].pairs[at]))
+}
+
 #[inline(always)]
 fn multiply<S: Simd, const R: usize>(
     s: S,
     sums: &mut [[S::Int; 2]; R],
     weights: [S::Int; 2],
-    x: &[QuantRow<'_>; R],
-    at: usize,
+    codes: &[&[u32; 4]; R],
     pair: usize,
 ) {
     for row in 0..R {
-        let codes = s.int_splat(x[row].pairs[at][pair]);
+        let codes = s.int_splat(codes[row][pair]);
         for half in 0..2 {
             sums[row][half] = s.int_add(sums[row][half], s.pair_dot(weights[half], codes));
         }
@@ -189,7 +196,8 @@ fn store<S: Simd, const R: usize>(
 #[derive(Clone, Copy, bytemuck::Zeroable)]
 #[repr(C, align(32))]
 pub(crate) struct Unpacked {
-    weights: [[[u32; LANES]; 2]; PAIRS],
+    /// `[quad][pair of the quad][half]`.
+    weights: [[[[u32; LANES]; 2]; 4]; QUADS],
     scales: [[[f32; LANES]; 2]; 2],
     minima: [[f32; LANES]; 2],
 }
@@ -229,11 +237,10 @@ fn unpacked_product<S: Simd, F: Format>(s: S, product: GroupProduct<'_, F>) {
 #[inline(always)]
 fn unpack<S: Simd, F: Format>(s: S, block: &F::Block, sub: usize, out: &mut Unpacked) {
     for half in 0..2 {
-        for pair in 0..PAIRS {
-            s.int_store(
-                F::pair(s, block, sub, pair / 4, pair % 4, half),
-                &mut out.weights[pair][half],
-            );
+        for (quad, weights) in out.weights.iter_mut().enumerate() {
+            for (pair, weights) in weights.iter_mut().enumerate() {
+                s.int_store(F::pair(s, block, sub, quad, pair, half), &mut weights[half]);
+            }
         }
         for part in 0..F::PARTS {
             s.store(
@@ -273,11 +280,15 @@ fn unpacked_tile<S: Simd, F: Format, const R: usize>(
         for row in 0..R {
             s.prefetch(x[row].pairs.as_ptr().wrapping_add(at + ahead).cast());
         }
+        let codes = codes_at(&x, at);
         for part in 0..F::PARTS {
             let mut sums = start::<S, F, R>(s, &x, at, part);
-            for pair in part * PAIRS / F::PARTS..(part + 1) * PAIRS / F::PARTS {
-                let weights = both!(half => s.int_load(&unpacked.weights[pair][half]));
-                multiply(s, &mut sums, weights, &x, at, pair);
+            for quad in part * QUADS / F::PARTS..(part + 1) * QUADS / F::PARTS {
+                let codes: [&[u32; 4]; R] = std::array::from_fn(|row| &codes[row][quad]);
+                for (pair, weights) in unpacked.weights[quad].iter().enumerate() {
+                    let weights = both!(half => s.int_load(&weights[half]));
+                    multiply(s, &mut sums, weights, &codes, pair);
+                }
             }
             let scales = both!(half => s.load(&unpacked.scales[part][half]));
             scale_and_add(s, &mut totals, sums, scales, &x, at);
@@ -298,9 +309,9 @@ fn unpacked_tile<S: Simd, F: Format, const R: usize>(
 
 /// Writes row `lane` of a group as floats: weight = scale * (code - zero point) + minimum.
 pub(super) struct ReadRow<'a, F: Format> {
-    pub(super) blocks: &'a [F::Block],
+    pub(crate) blocks: &'a [F::Block],
     pub(super) lane: usize,
-    pub(super) out: &'a mut [f32],
+    pub(crate) out: &'a mut [f32],
 }
 
 impl<F: Format> Op for ReadRow<'_, F> {
@@ -319,7 +330,7 @@ impl<F: Format> Op for ReadRow<'_, F> {
         {
             unpack::<S, F>(s, &self.blocks[at / F::SUBS], at % F::SUBS, &mut unpacked);
             for (column, out) in out.iter_mut().enumerate() {
-                let word = unpacked.weights[column / 2][half][lane];
+                let word = unpacked.weights[column / 8][column / 2 % 4][half][lane];
                 let code = i32::from((word >> (16 * (column & 1))) as i16) - F::ZERO_POINT;
                 let scale = unpacked.scales[column * F::PARTS / (2 * PAIRS)][half][lane];
                 *out = scale * code as f32 + unpacked.minima[half][lane];

@@ -9,7 +9,7 @@ mod quantise;
 mod select;
 
 pub(crate) use attention::{
-    CHUNK, ChunkResult, KEY_TILE, KvTile, MAX_QUERIES, QueryTile, SoftmaxState,
+    CHUNK, ChunkResult, KEY_TILE, KvTile, MAX_QUERIES, QueryTile, SoftmaxState, attend_scratch,
 };
 pub(crate) use linear::{PANEL_SUBS, Unpacked};
 pub use select::Isa;
@@ -61,13 +61,14 @@ pub(crate) trait Kernels: Send + Sync {
     /// Index and value of the largest logit (the lowest index on ties), and whether all are finite.
     fn argmax(&self, logits: &[f32]) -> Best;
 
-    /// Attention of some queries over one chunk of positions; results replace `out`.
+    /// Attention of some queries over one chunk of positions; results replace `out`. `scratch` holds
+    /// `attend_scratch(head_dim)` numbers.
     fn attend(
         &self,
         queries: &QueryTile<'_>,
         tiles: &[KvTile<'_>],
         out: &mut [ChunkResult<'_>],
-        scores: &mut [f32],
+        scratch: &mut [f32],
     );
 
     /// Folds a chunk's result into the state over the chunks before it.
@@ -181,13 +182,13 @@ impl<S: Simd> Kernels for S {
         queries: &QueryTile<'_>,
         tiles: &[KvTile<'_>],
         out: &mut [ChunkResult<'_>],
-        scores: &mut [f32],
+        scratch: &mut [f32],
     ) {
         self.run(attention::Attend {
             queries,
             tiles,
             out,
-            scores,
+            scratch,
         });
     }
 

@@ -5,7 +5,9 @@
 use super::Phase;
 use super::plan::{AttentionItem, Partials};
 use super::step::{Step, Walk};
-use crate::kernels::{CHUNK, ChunkResult, KEY_TILE, KvTile, MAX_QUERIES, QueryTile, SoftmaxState};
+use crate::kernels::{
+    CHUNK, ChunkResult, KEY_TILE, KvTile, MAX_QUERIES, QueryTile, SoftmaxState, attend_scratch,
+};
 use crate::threads::Broken;
 use std::ops::Range;
 
@@ -146,7 +148,7 @@ impl Step {
         // SAFETY: scratch is this thread's own.
         let (scores, values) = unsafe {
             (
-                scratch.scores.get_mut(0..MAX_QUERIES * CHUNK),
+                scratch.attend.get_mut(0..attend_scratch(head_dim)),
                 scratch.chunk.get_mut(0..tile.spans.len() * head_dim),
             )
         };
@@ -191,8 +193,8 @@ impl Step {
         // SAFETY: scratch is this thread's own.
         let scores = unsafe {
             self.workspace.scratch[thread]
-                .scores
-                .get_mut(0..MAX_QUERIES * CHUNK)
+                .attend
+                .get_mut(0..attend_scratch(tile.head_dim))
         };
         let mut slots: Vec<&mut [f32]> = (0..tile.spans.len())
             .map(|query| (first + query * stride) * len)

@@ -3,7 +3,7 @@
 use super::{StepPlan, Weights, plan::ATTENTION_ROWS};
 use crate::activation::QuantRows;
 use crate::format::{BLOCK, GROUP};
-use crate::kernels::{Best, CHUNK, MAX_QUERIES, PANEL_SUBS, Unpacked};
+use crate::kernels::{Best, MAX_QUERIES, PANEL_SUBS, Unpacked, attend_scratch};
 use crate::shared::Shared;
 
 /// Rows below which every thread prepares the input of a linear layer itself.
@@ -58,7 +58,7 @@ pub(crate) struct Scratch {
     pub(crate) panel: Shared<Unpacked>,
     pub(crate) narrow: Shared<u16>,
     pub(crate) queries: Shared<f32>,
-    pub(crate) scores: Shared<f32>,
+    pub(crate) attend: Shared<f32>,
     pub(crate) chunk: Shared<f32>,
     pub(crate) state: Shared<f32>,
 }
@@ -141,7 +141,7 @@ impl Workspace {
             panel: Shared::zeroed(PANEL_SUBS),
             narrow: Shared::zeroed(shape.head_dim),
             queries: Shared::zeroed(item_queries),
-            scores: Shared::zeroed(MAX_QUERIES * CHUNK),
+            attend: Shared::zeroed(attend_scratch(shape.head_dim)),
             chunk: Shared::zeroed(MAX_QUERIES * shape.head_dim),
             state: Shared::zeroed(item_queries),
         };
