@@ -18,7 +18,16 @@ from deepinfer.cli.client_options import (
     TopP,
     Url,
 )
-from deepinfer.cli.engine_options import CpuBackend, Device, DType, KVCacheMemory, MaxModelLen, ModelArgument, Threads
+from deepinfer.cli.engine_options import (
+    CpuActivations,
+    CpuBackend,
+    Device,
+    DType,
+    KVCacheMemory,
+    MaxModelLen,
+    ModelArgument,
+    Threads,
+)
 from deepinfer.cli.prompt_text import check_text
 from deepinfer.errors import ConfigError
 
@@ -40,6 +49,7 @@ def chat(
     device: Device = "auto",
     dtype: DType = "auto",
     cpu_backend: CpuBackend = "auto",
+    cpu_activations: CpuActivations = "exact",
     threads: Threads = None,
     kv_cache_memory: KVCacheMemory = None,
 ) -> None:
@@ -70,6 +80,7 @@ def chat(
         device=device,
         dtype=dtype,
         cpu_backend=cpu_backend,
+        cpu_activations=cpu_activations,
         threads=threads,
         kv_cache_memory=kv_cache_memory,
     ) as target:

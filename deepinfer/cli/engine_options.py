@@ -36,6 +36,13 @@ CpuBackend = Annotated[
     str,
     typer.Option(help="Operators on a CPU: auto, native or torch.", rich_help_panel=MODEL_PANEL),
 ]
+CpuActivations = Annotated[
+    str,
+    typer.Option(
+        help="Activations in native operators: exact (15 bits), or fast (8 bits, results less precise).",
+        rich_help_panel=MODEL_PANEL,
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option(help="Compute threads. Default: the CPUs this process may use.", rich_help_panel=MODEL_PANEL),
@@ -47,7 +54,7 @@ KVCacheMemory = Annotated[
 ]  # fmt: skip
 KVCacheDType = Annotated[
     str,
-    typer.Option("--kv-cache-dtype", help="auto, float32, float16 or bfloat16.", rich_help_panel=CACHE_PANEL),
+    typer.Option("--kv-cache-dtype", help="auto, float32, float16, bfloat16 or int8.", rich_help_panel=CACHE_PANEL),
 ]
 BlockSize = Annotated[
     int, typer.Option(help="Tokens in one block of the KV cache: 16, 32, 64 or 128.", rich_help_panel=CACHE_PANEL)
@@ -122,6 +129,7 @@ def make_engine_config(
     device: str = "auto",
     dtype: str = "auto",
     cpu_backend: str = "auto",
+    cpu_activations: str = "exact",
     threads: int | None = None,
     kv_cache_memory: str | None = None,
     kv_cache_dtype: str = "auto",
@@ -147,6 +155,7 @@ def make_engine_config(
         dtype=dtype,
         device=device,
         cpu_backend=cpu_backend,
+        cpu_activations=cpu_activations,
         max_model_len=max_model_len,
         num_threads=threads,
         served_model_name=served_model_name,

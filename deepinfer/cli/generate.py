@@ -19,7 +19,7 @@ from deepinfer.cli.client_options import (
     TopP,
     Url,
 )
-from deepinfer.cli.engine_options import CpuBackend, Device, DType, KVCacheMemory, MaxModelLen, Threads
+from deepinfer.cli.engine_options import CpuActivations, CpuBackend, Device, DType, KVCacheMemory, MaxModelLen, Threads
 
 
 def generate(
@@ -44,6 +44,7 @@ def generate(
     device: Device = "auto",
     dtype: DType = "auto",
     cpu_backend: CpuBackend = "auto",
+    cpu_activations: CpuActivations = "exact",
     threads: Threads = None,
     kv_cache_memory: KVCacheMemory = None,
 ) -> None:
@@ -73,6 +74,7 @@ def generate(
         device=device,
         dtype=dtype,
         cpu_backend=cpu_backend,
+        cpu_activations=cpu_activations,
         threads=threads,
         kv_cache_memory=kv_cache_memory,
     ) as target:

@@ -43,7 +43,7 @@ class LLM:
             gives the same texts each time it runs.
         decode_sequence: whether `generate` and `chat` return texts; else `RequestOutput` objects.
         max_model_len, max_num_seqs, max_num_batched_tokens, block_size, kv_cache_memory_bytes, enable_prefix_caching,
-            dtype, device, cpu_backend, num_threads: see `EngineConfig`.
+            dtype, device, cpu_backend, cpu_activations, num_threads: see `EngineConfig`.
         speculation, num_draft_tokens: see `SpeculativeConfig`.
 
     Raises:
@@ -71,6 +71,7 @@ class LLM:
         dtype: str = "auto",
         device: str = "auto",
         cpu_backend: str = "auto",
+        cpu_activations: str = "exact",
         num_threads: int | None = None,
         speculation: str = "off",
         num_draft_tokens: int | None = None,
@@ -95,6 +96,7 @@ class LLM:
             dtype=dtype,
             device=device,
             cpu_backend=cpu_backend,
+            cpu_activations=cpu_activations,
             max_model_len=max_model_len,
             num_threads=num_threads,
             cache=CacheConfig(

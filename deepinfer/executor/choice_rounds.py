@@ -8,7 +8,7 @@ coupling, it is accepted with the probability that the model gives to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,12 @@ class ChoiceRounds:
             self._rounds.append(members)
             self.rows.extend(row + depth for _, row in members)
             depth += 1
+
+    def positions(self) -> Iterator[tuple[RequestState, int]]:
+        """For each of `rows` its request, and the position of the token to be chosen there if it gets so far."""
+        for depth, members in enumerate(self._rounds):
+            for item, _ in members:
+                yield item.state, item.state.sampling.position + depth
 
     def run(self, output: ModelRunnerOutput, choose: ChooseTokens) -> None:
         """Choose tokens; append them to their requests and to the step's output, with the reasons of failures.

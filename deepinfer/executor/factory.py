@@ -38,6 +38,13 @@ def make_executor(
         from deepinfer.executor.native_runner import NativeRunner
 
         return NativeRunner(config, checkpoint, progress=progress)
+    reason = obstacle or f"device is {config.device} and cpu_backend {config.cpu_backend}"
+    for name, value, native in (
+        ("cpu_activations", config.cpu_activations, "fast"),
+        ("kv_cache_dtype", config.cache.kv_cache_dtype, "int8"),
+    ):
+        if value == native:
+            raise ConfigError(f"{name} is {value}, which only the native CPU operators have; {reason}")
     from deepinfer.executor.model_runner import ModelRunner
 
     return ModelRunner(config, checkpoint, progress=progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from deepinfer.config import EngineConfig, ModelConfig
@@ -13,7 +14,7 @@ MIN_USEFUL_TOKENS: Final = 1024
 
 
 def compute_num_blocks(
-    config: EngineConfig, model_config: ModelConfig, *, bytes_per_value: int, available_bytes: int
+    config: EngineConfig, model_config: ModelConfig, *, bytes_per_value: float, available_bytes: int
 ) -> int:
     """Blocks to allocate: what was asked for, else a share of the free memory but no more than can ever be in use.
 
@@ -21,7 +22,7 @@ def compute_num_blocks(
         ConfigError: the memory asked for is not there, or does not hold one request of the length asked for.
     """
     block_size = config.cache.block_size
-    bytes_per_token = model_config.num_kv_values_per_token * bytes_per_value
+    bytes_per_token = math.ceil(model_config.num_kv_values_per_token * bytes_per_value)
     max_model_len = config.max_model_len or model_config.max_position_embeddings
     blocks_per_request = -(-max_model_len // block_size)
     memory = config.cache.kv_cache_memory_bytes

@@ -14,14 +14,16 @@ from deepinfer.config import EngineConfig, ModelConfig
 from deepinfer.executor.choice_rounds import ChoiceRounds, sample_from, take_best
 from deepinfer.executor.host import count_usable_processors, measure_available_memory_bytes
 from deepinfer.executor.kv_memory import compute_num_blocks
+from deepinfer.executor.native_samples import NativeSamples, add_native_prompt_logprobs, take_sampled
 from deepinfer.executor.native_weights import Progress, load_native_weights
-from deepinfer.executor.prompt_rows import PromptRows, add_prompt_logprobs, select_prompt_rows
+from deepinfer.executor.prompt_rows import PromptRows, select_prompt_rows
 from deepinfer.executor.request_states import RequestStates, ScheduledRequest
 from deepinfer.loader.checkpoint import Checkpoint
 from deepinfer.outputs import ModelRunnerOutput, SchedulerOutput
 from deepinfer.sampling import Sampler
 
 _HALF_BYTES = 2
+_SCALE_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ def make_native_batch(scheduled: Sequence[ScheduledRequest], block_size: int) ->
 
 
 class NativeRunner:
-    """An `Executor` on the Rust operators: packed weights, half-precision KV cache, one native call for each step."""
+    """An `Executor` on the Rust operators: packed weights, one native call for each step."""
 
     def __init__(self, config: EngineConfig, checkpoint: Checkpoint, *, progress: Progress | None = None) -> None:
         """Repack the weights and reserve the KV blocks, whose memory stays untouched until used.
@@ -73,20 +75,27 @@ class NativeRunner:
             ConfigError: the KV cache does not hold one request.
         """
         model_config = checkpoint.config
+        self._kv_storage = "int8" if config.cache.kv_cache_dtype == "int8" else "float16"
         self._model_config = model_config
         self._block_size = config.cache.block_size
         self._num_blocks = compute_num_blocks(
             config,
             model_config,
-            bytes_per_value=_HALF_BYTES,
+            bytes_per_value=_bytes_per_kv_value(config, model_config),
             available_bytes=measure_available_memory_bytes() - sum(t.data.nbytes for t in checkpoint.tensors.values()),
         )
         num_threads = config.num_threads or count_usable_processors()
         weights = load_native_weights(checkpoint, num_threads=num_threads, progress=progress)
         self._storages = sorted({t.storage for t in checkpoint.tensors.values() if len(t.shape) == 2})
         self._runner: deepinfer_cpu.Runner | None = deepinfer_cpu.Runner(
-            weights, num_blocks=self._num_blocks, block_size=self._block_size, num_threads=num_threads
+            weights,
+            num_blocks=self._num_blocks,
+            block_size=self._block_size,
+            num_threads=num_threads,
+            activations=config.cpu_activations,
+            kv_storage=self._kv_storage,
         )
+        self._activation_bits = 8 if config.cpu_activations == "fast" else 15
         self._num_threads = num_threads
         self._logits = np.empty((0, model_config.vocab_size), np.float32)
         self._states = RequestStates()
@@ -105,9 +114,10 @@ class NativeRunner:
     def describe(self) -> str:
         """One line for the start-up log."""
         instruction_set = self._runner.instruction_set if self._runner else "closed"
+        storages = "/".join(self._storages)
         return (
             f"native CPU operators {deepinfer_cpu.__version__} ({instruction_set}), {self._num_threads} threads, "
-            f"weights {'/'.join(self._storages)} as in the file, activations 15 bits, KV cache float16"
+            f"weights {storages} as in the file, activations {self._activation_bits} bits, KV cache {self._kv_storage}"
         )
 
     def close(self) -> None:
@@ -122,32 +132,36 @@ class NativeRunner:
         if not scheduled:
             return ModelRunnerOutput()
         batch = make_native_batch(scheduled, self._block_size)
-        prompts, full, greedy = _sort_rows(scheduled, batch.row_starts)
-        wanted = array("I", (row for prompt in prompts for row in range(prompt.rows.start, prompt.rows.stop)))
-        num_prompt_rows = len(wanted)
-        wanted.extend(full.rows)
-        num_full_rows = len(wanted)
-        wanted.extend(greedy.rows)
-        logits = self._take_logits_buffer(num_full_rows)
-        best = self._runner.step(
+        work = _sort_rows(scheduled, batch.row_starts)
+        wanted = array("I", work.full.rows)
+        wanted.extend(work.greedy.rows)
+        samples = NativeSamples(wanted)
+        samples.add_choices(work.drawn)
+        for prompt in work.prompts:
+            samples.add_prompt(prompt)
+        logits = self._take_logits_buffer(len(work.full.rows))
+        best, sampled = self._runner.step(
             token_ids=batch.token_ids,
             row_starts=batch.row_starts,
             first_positions=batch.first_positions,
             table_starts=batch.table_starts,
             block_ids=batch.block_ids,
             logit_rows=wanted,
+            samples=samples.specs,
             block_copies=plan.block_copies,
             logits=logits.reshape(-1).data,
         )
         output = ModelRunnerOutput()
-        row = 0
-        for prompt in prompts:
-            add_prompt_logprobs(output, prompt, logits[row : row + len(prompt.token_ids)])
-            row += len(prompt.token_ids)
-        if full.rows:
-            full.run(output, sample_from(self._sampler, logits[num_prompt_rows:]))
-        if greedy.rows:
-            greedy.run(output, take_best(best[num_full_rows:]))
+        if work.full.rows:
+            work.full.run(output, sample_from(self._sampler, logits))
+        if work.greedy.rows:
+            work.greedy.run(output, take_best(best[len(work.full.rows) :]))
+        if work.drawn.rows:
+            work.drawn.run(output, take_sampled(sampled))
+        first = len(work.drawn.rows)
+        for prompt in work.prompts:
+            add_native_prompt_logprobs(output, prompt, sampled[first : first + len(prompt.token_ids)])
+            first += len(prompt.token_ids)
         return output
 
     def _take_logits_buffer(self, num_rows: int) -> NDArray[np.float32]:
@@ -157,16 +171,40 @@ class NativeRunner:
         return self._logits[:num_rows]
 
 
-def _sort_rows(
-    scheduled: Sequence[ScheduledRequest], row_starts: array[int]
-) -> tuple[list[PromptRows], ChoiceRounds, ChoiceRounds]:
-    """Rows that need logits: for prompt logprobs, in full for the sampler, and for their argmax alone."""
+def _bytes_per_kv_value(config: EngineConfig, model_config: ModelConfig) -> float:
+    """Bytes of one number of a key or value, its share of the scale included."""
+    if config.cache.kv_cache_dtype == "int8":
+        return 1 + _SCALE_BYTES / model_config.head_dim
+    return _HALF_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class _LogitRows:
+    """Rows that need logits.
+
+    Attributes:
+        full: rows whose logits the sampler on the host sees.
+        greedy: rows of which the argmax suffices.
+        drawn: rows from which the native step chooses.
+        prompts: rows compared with the prompt's own tokens.
+    """
+
+    full: ChoiceRounds
+    greedy: ChoiceRounds
+    drawn: ChoiceRounds
+    prompts: list[PromptRows]
+
+
+def _sort_rows(scheduled: Sequence[ScheduledRequest], row_starts: array[int]) -> _LogitRows:
     prompts: list[PromptRows] = []
     if any(item.state.sampling.params.prompt_logprobs is not None for item in scheduled):
         prompts = list(select_prompt_rows(scheduled, np.asarray(row_starts, np.int32)))
     full: list[tuple[ScheduledRequest, int]] = []
     greedy: list[tuple[ScheduledRequest, int]] = []
+    drawn: list[tuple[ScheduledRequest, int]] = []
     for item, end in zip(scheduled, row_starts[1:], strict=True):
         if item.samples_token:
-            (greedy if item.state.sampling.needs_only_argmax else full).append((item, end))
-    return prompts, ChoiceRounds(full), ChoiceRounds(greedy)
+            row = item.state.sampling
+            kind = greedy if row.needs_only_argmax else drawn if row.is_stateless else full
+            kind.append((item, end))
+    return _LogitRows(ChoiceRounds(full), ChoiceRounds(greedy), ChoiceRounds(drawn), prompts)

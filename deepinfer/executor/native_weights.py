@@ -29,8 +29,8 @@ def find_native_obstacle(config: EngineConfig, checkpoint: Checkpoint) -> str | 
 
     if config.dtype != "auto":
         return f"dtype is {config.dtype}, and the native operators compute with the numbers of the file"
-    if config.cache.kv_cache_dtype not in ("auto", "float16"):
-        return f"kv_cache_dtype is {config.cache.kv_cache_dtype}, and the native operators store float16"
+    if config.cache.kv_cache_dtype not in ("auto", "float16", "int8"):
+        return f"kv_cache_dtype is {config.cache.kv_cache_dtype}, and the native operators store float16 or int8"
     for tensor in checkpoint.tensors.values():
         if len(tensor.shape) == 2 and not deepinfer_cpu.covers_storage(tensor.storage):
             return f"tensor {tensor.name} is stored as {tensor.storage}, which has no native operator"

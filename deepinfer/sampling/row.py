@@ -21,6 +21,7 @@ class SamplingRow:
         num_prompt_tokens: how many of them are the prompt.
         end_token_ids: ids that end the output.
         needs_only_argmax: whether the token is the argmax of the raw logits and nothing else is asked for.
+        is_stateless: whether the token depends on nothing but the raw logits, the parameters and its position.
     """
 
     __slots__ = (
@@ -31,6 +32,7 @@ class SamplingRow:
         "_history",
         "_matcher",
         "end_token_ids",
+        "is_stateless",
         "needs_only_argmax",
         "num_prompt_tokens",
         "params",
@@ -49,14 +51,14 @@ class SamplingRow:
         self.params = params
         self.token_ids = token_ids
         self.num_prompt_tokens = num_prompt_tokens
-        self.needs_only_argmax = (
-            params.is_greedy
-            and matcher is None
+        self.is_stateless = (
+            matcher is None
             and not changes_logits(params)
-            and params.logprobs is None
+            and (params.logprobs is None or params.logprobs_mode == "raw")
             and not params.golden_token_ids
             and params.max_thinking_tokens is None
         )
+        self.needs_only_argmax = self.is_stateless and params.is_greedy and params.logprobs is None
         self._bias_ids = np.fromiter(params.logit_bias.keys(), np.int64, len(params.logit_bias))
         self._bias_values = np.fromiter(params.logit_bias.values(), np.float32, len(params.logit_bias))
         self.end_token_ids = frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else eos_token_ids)

@@ -3,15 +3,50 @@
 //!
 //! A block of 32 numbers x becomes q = round(x * 16256 / max |x|) and the scale max |x| / 16256.
 //! The range is that of 128 * hi + lo with hi and lo in 8 bits, so that instruction sets with
-//! 8-bit dot products give the same integer sums. A block with a number that is not finite has the
+//! 8-bit dot products give the same integer sums. The fast form has 8 bits: q = round(x * 127 / max |x|).
+//! A block with a number that is not finite has the
 //! scale NaN, which every result that it touches then has too.
 
-use crate::format::{BLOCK, PAIRS};
+use crate::error::{Error, Result};
+use crate::format::{BLOCK, PAIRS, QUADS};
 use crate::shared::Shared;
 use std::ops::Range;
 
-/// Largest magnitude of a quantised activation.
-pub(crate) const MAX_CODE: f32 = 16256.0;
+/// How activations are quantised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Activations {
+    /// 15 bits: results as from single precision within about 1e-4.
+    #[default]
+    Exact,
+    /// 8 bits: faster where many rows share a step, and much further from single precision.
+    Fast,
+}
+
+impl Activations {
+    /// The form named `name`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when there is no such form.
+    pub fn from_name(name: &str) -> Result<Self> {
+        match name {
+            "exact" => Ok(Self::Exact),
+            "fast" => Ok(Self::Fast),
+            _ => Err(Error::shape("activations", name, "exact or fast")),
+        }
+    }
+
+    /// Largest magnitude of a code.
+    const fn max_code(self) -> f32 {
+        match self {
+            Self::Exact => 16256.0,
+            Self::Fast => 127.0,
+        }
+    }
+}
+
+/// 32 codes as bytes: for each eighth of the block two words.
+pub(crate) type ByteCodes = [[u32; 2]; QUADS];
 
 /// One row, block by block.
 #[derive(Clone, Copy)]
@@ -20,6 +55,8 @@ pub(crate) struct QuantRow<'a> {
     pub(crate) values: &'a [f32],
     /// Column pairs, the first in the low 16 bits.
     pub(crate) pairs: &'a [[u32; PAIRS]],
+    /// The same as bytes, in the order of `Format::bytes`, where they fit; none otherwise.
+    pub(crate) bytes: &'a [ByteCodes],
     pub(crate) scales: &'a [f32],
     /// scale * sum of the codes.
     pub(crate) sums: &'a [f32],
@@ -39,6 +76,11 @@ impl<'a> QuantView<'a> {
         self.rows.scales.len() / self.num_blocks
     }
 
+    /// Whether the codes are there as bytes.
+    pub(crate) fn has_bytes(&self) -> bool {
+        !self.rows.bytes.is_empty()
+    }
+
     /// One of the rows.
     #[inline(always)]
     pub(crate) fn row(&self, row: usize) -> QuantRow<'a> {
@@ -47,6 +89,7 @@ impl<'a> QuantView<'a> {
         QuantRow {
             values: self.rows.values.get(columns).unwrap_or_default(),
             pairs: &self.rows.pairs[range.clone()],
+            bytes: self.rows.bytes.get(range.clone()).unwrap_or_default(),
             scales: &self.rows.scales[range.clone()],
             sums: &self.rows.sums[range.clone()],
             part_sums: &self.rows.part_sums[range],
@@ -58,6 +101,9 @@ impl<'a> QuantView<'a> {
 pub(crate) struct QuantRowMut<'a> {
     pub(crate) values: &'a mut [f32],
     pub(crate) pairs: &'a mut [[u32; PAIRS]],
+    pub(crate) bytes: &'a mut [ByteCodes],
+    /// Largest magnitude of a code.
+    pub(crate) max_code: f32,
     pub(crate) scales: &'a mut [f32],
     pub(crate) sums: &'a mut [f32],
     pub(crate) part_sums: &'a mut [[i32; 2]],
@@ -68,6 +114,8 @@ pub(crate) struct QuantRows {
     num_blocks: usize,
     values: Option<Shared<f32>>,
     pairs: Shared<[u32; PAIRS]>,
+    bytes: Option<Shared<ByteCodes>>,
+    max_code: f32,
     scales: Shared<f32>,
     sums: Shared<f32>,
     part_sums: Shared<[i32; 2]>,
@@ -75,13 +123,20 @@ pub(crate) struct QuantRows {
 
 impl QuantRows {
     /// Space for `num_rows` rows of `columns`, a multiple of 32; with the floats if they are needed.
-    pub(crate) fn new(num_rows: usize, columns: usize, keeps_floats: bool) -> Self {
+    pub(crate) fn new(
+        num_rows: usize,
+        columns: usize,
+        form: Activations,
+        keeps_floats: bool,
+    ) -> Self {
         let num_blocks = columns / BLOCK;
         let len = num_rows * num_blocks;
         Self {
             num_blocks,
             values: keeps_floats.then(|| Shared::zeroed(num_rows * columns)),
             pairs: Shared::zeroed(len),
+            bytes: (form == Activations::Fast).then(|| Shared::zeroed(len)),
+            max_code: form.max_code(),
             scales: Shared::zeroed(len),
             sums: Shared::zeroed(len),
             part_sums: Shared::zeroed(len),
@@ -108,6 +163,10 @@ impl QuantRows {
                     .as_ref()
                     .map_or(&[], |values| values.get(columns)),
                 pairs: self.pairs.get(range.clone()),
+                bytes: self
+                    .bytes
+                    .as_ref()
+                    .map_or(&[], |bytes| bytes.get(range.clone())),
                 scales: self.scales.get(range.clone()),
                 sums: self.sums.get(range.clone()),
                 part_sums: self.part_sums.get(range),
@@ -136,6 +195,11 @@ impl QuantRows {
                     .as_ref()
                     .map_or(&mut [], |values| values.get_mut(columns)),
                 pairs: self.pairs.get_mut(range.clone()),
+                bytes: self
+                    .bytes
+                    .as_ref()
+                    .map_or(&mut [], |bytes| bytes.get_mut(range.clone())),
+                max_code: self.max_code,
                 scales: self.scales.get_mut(range.clone()),
                 sums: self.sums.get_mut(range.clone()),
                 part_sums: self.part_sums.get_mut(range),

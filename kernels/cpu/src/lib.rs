@@ -17,20 +17,27 @@ mod activation;
 mod error;
 mod format;
 mod kernels;
+mod limits;
 mod matrix;
 mod model;
+mod operators;
 mod pages;
 #[cfg(feature = "python")]
 mod python;
+mod sampling;
 mod shared;
 mod simd;
 mod threads;
 
+pub use activation::Activations;
 pub use error::{Error, Result};
 pub use format::Storage;
 pub use kernels::Isa;
+pub use limits::Limits;
 pub use matrix::{PackedMatrix, RawMatrix};
 pub use model::{
-    ModelShape, Phase, Profile, RawTensor, Runner, RunnerOptions, StepInput, Weights,
-    WeightsBuilder, available_threads,
+    KvStorage, ModelShape, Phase, Profile, RawTensor, Runner, RunnerOptions, StepInput, StepOutput,
+    Weights, WeightsBuilder, available_threads,
 };
+pub use operators::{AttentionShape, Operators};
+pub use sampling::{SampleSpec, Sampled, TokenLogprob};

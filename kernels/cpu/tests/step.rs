@@ -1,7 +1,8 @@
 //! Whole steps of a small model through the public interface; also what sanitizers run.
 
 use deepinfer_cpu::{
-    Isa, ModelShape, RawTensor, Result, Runner, RunnerOptions, StepInput, WeightsBuilder,
+    Activations, Isa, KvStorage, ModelShape, RawTensor, Result, Runner, RunnerOptions, StepInput,
+    WeightsBuilder,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -15,6 +16,14 @@ const HEAD_DIM: usize = 16;
 const LAYERS: usize = 2;
 const BLOCK_SIZE: usize = 16;
 const BLOCKS_PER_SEQUENCE: u32 = 24;
+
+type Form = (Activations, KvStorage);
+const FORMS: [Form; 4] = [
+    (Activations::Exact, KvStorage::F16),
+    (Activations::Fast, KvStorage::F16),
+    (Activations::Exact, KvStorage::Int8),
+    (Activations::Fast, KvStorage::Int8),
+];
 
 /// A reproducible stream of bytes.
 struct Noise(u64);
@@ -60,7 +69,7 @@ fn shape() -> ModelShape {
     }
 }
 
-fn runner(num_threads: usize, isa: Isa) -> Result<Runner> {
+fn runner(num_threads: usize, isa: Isa, (activations, kv_storage): Form) -> Result<Runner> {
     let mut noise = Noise(7);
     let mut builder = WeightsBuilder::new(shape(), num_threads)?;
     let mut insert = |name: &str, sizes: &[usize]| {
@@ -104,6 +113,8 @@ fn runner(num_threads: usize, isa: Isa) -> Result<Runner> {
         block_size: BLOCK_SIZE,
         num_threads: Some(num_threads),
         isa,
+        activations,
+        kv_storage,
     };
     Runner::new(Arc::new(builder.finish()?), options)
 }
@@ -141,9 +152,10 @@ fn logits(mut runner: Runner, steps: &[(usize, usize)]) -> Result<[Vec<u32>; 2]>
             table_starts,
             block_ids,
             logit_rows: &logit_rows,
+            samples: &[],
             block_copies: &[],
         };
-        let best = runner.step(&input, &mut rows)?;
+        let best = runner.step(&input, &mut rows)?.best;
         assert!(best.iter().all(Option::is_some));
         for (index, &sequence) in present.iter().enumerate() {
             let range = row_starts[index] as usize * VOCAB..row_starts[index + 1] as usize * VOCAB;
@@ -160,20 +172,22 @@ proptest! {
     fn bits_depend_on_neither_steps_nor_threads_nor_instructions(
         steps in prop::collection::vec((0_usize..12, 0_usize..12).prop_filter("some rows", |(a, b)| a + b > 0), 1..6),
         threads in 1_usize..4,
+        form in prop::sample::select(FORMS.to_vec()),
     ) {
         let totals = steps.iter().fold((0, 0), |sum, step| (sum.0 + step.0, sum.1 + step.1));
-        let expected = logits(runner(1, Isa::Portable)?, &[totals])?;
-        prop_assert_eq!(&logits(runner(threads, Isa::Portable)?, &steps)?, &expected);
-        prop_assert_eq!(&logits(runner(threads, Isa::detect())?, &steps)?, &expected);
+        let expected = logits(runner(1, Isa::Portable, form)?, &[totals])?;
+        prop_assert_eq!(&logits(runner(threads, Isa::Portable, form)?, &steps)?, &expected);
+        prop_assert_eq!(&logits(runner(threads, Isa::detect(), form)?, &steps)?, &expected);
     }
 }
 
 #[test]
 fn long_contexts_spread_over_threads() -> Result<()> {
-    let expected = logits(runner(1, Isa::detect())?, &[(300, 40)])?;
+    let form = (Activations::Exact, KvStorage::F16);
+    let expected = logits(runner(1, Isa::detect(), form)?, &[(300, 40)])?;
     let steps: Vec<(usize, usize)> = std::iter::once((290, 30))
         .chain(std::iter::repeat_n((1, 1), 10))
         .collect();
-    assert_eq!(logits(runner(3, Isa::detect())?, &steps)?, expected);
+    assert_eq!(logits(runner(3, Isa::detect(), form)?, &steps)?, expected);
     Ok(())
 }

@@ -46,7 +46,7 @@ class Driver:
             table_starts.append(len(block_ids))
             self.lengths[sequence] = self.lengths.get(sequence, 0) + len(tokens)
         logits = np.full((len(token_ids), self.vocab_size), np.nan, np.float32)
-        best = self.runner.step(
+        best, _ = self.runner.step(
             token_ids=token_ids,
             row_starts=row_starts,
             first_positions=first_positions,
@@ -79,6 +79,7 @@ def make_driver() -> MakeDriver:
         num_threads: int = 1,
         instruction_set: str = "auto",
         block_size: int = BLOCK_SIZE,
+        **forms: str,
     ) -> Driver:
         builder = make_builder(config, num_threads=num_threads)
         for name, tensor in tensors.items():
@@ -89,6 +90,7 @@ def make_driver() -> MakeDriver:
             block_size=block_size,
             num_threads=num_threads,
             instruction_set=instruction_set,
+            **forms,
         )
         return Driver(runner, config.vocab_size, num_sequences, block_size)
 

@@ -17,6 +17,7 @@ from deepinfer.testing.tiny_models import FAMILIES, make_random_tensors, make_ti
 
 MAX_RELATIVE_ERROR = 1e-3
 MAX_FLOAT_ERROR = 2e-4
+MAX_ERROR_OF_8_BITS = 0.05
 STORAGES = ("f32", "f16", "bf16", "q4_0", "q4_1", "q8_0", "q4_k", "q5_k", "q6_k")
 
 
@@ -40,6 +41,19 @@ def check(make_driver, config, storage, *, num_tokens=33, chunk=1000, **options)
 @pytest.mark.parametrize("storage", STORAGES)
 def test_storages(make_driver, storage):
     check(make_driver, make_tiny_config("llama"), storage)
+
+
+@pytest.mark.parametrize("storage", ["q4_0", "q4_1", "q4_k", "q5_k", "q6_k", "q8_0"])
+@pytest.mark.parametrize("num_tokens", [1, 5, 33])
+@pytest.mark.parametrize("forms", [{"activations": "fast"}, {"kv_storage": "int8"}])
+def test_forms_of_fewer_bits(make_driver, storage, num_tokens, forms):
+    """8 bits: 1/254 of the largest of 32 activations, or of a key or value, is lost at most."""
+    config = make_tiny_config("llama")
+    tensors = make_random_tensors(config, storage)
+    token_ids = random_ids(config, num_tokens)
+    got = make_driver(config, tensors, **forms).prefill(0, token_ids, 16)
+    expected = compute_reference_logits(config, tensors, token_ids, kv_dtype=np.float16)
+    assert relative_error(got, expected) < MAX_ERROR_OF_8_BITS
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -42,6 +42,14 @@ def test_batches(make_driver, model, batch):
             assert np.array_equal(alone.step({0: [sequences[index][step]]})[0], logits[index])
 
 
+@pytest.mark.parametrize("forms", [{"activations": "fast"}, {"kv_storage": "int8"}])
+def test_forms_of_fewer_bits(make_driver, model, forms):
+    token_ids = random_ids(model[0], NUM_TOKENS, 3)
+    expected = make_driver(*model, **forms).prefill(0, token_ids, NUM_TOKENS)
+    assert np.array_equal(make_driver(*model, num_threads=2, **forms).prefill(0, token_ids, 3), expected)
+    assert np.array_equal(make_driver(*model, instruction_set="portable", **forms).prefill(0, token_ids, 9), expected)
+
+
 def test_threads_and_instruction_sets(make_driver, model):
     token_ids = random_ids(model[0], NUM_TOKENS, 2)
     expected = make_driver(*model).prefill(0, token_ids, 7)

@@ -13,6 +13,8 @@ from deepinfer_cpu._native import (
     available_threads,
     covers_storage,
     instruction_set,
+    measure_limits,
+    sample_row,
 )
 
 __all__ = [
@@ -28,4 +30,6 @@ __all__ = [
     "available_threads",
     "covers_storage",
     "instruction_set",
+    "measure_limits",
+    "sample_row",
 ]

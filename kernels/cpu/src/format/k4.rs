@@ -3,7 +3,7 @@
 //!
 //! weight = factor * scale * code - minimum factor * minimum
 
-use super::q4::{Nibbles, nibble_pair, place};
+use super::q4::{Nibbles, nibble_bytes, nibble_pair, place};
 use super::{BLOCK, Format, GROUP, Packing, is_finite_f16, read_f16};
 use crate::simd::{LANES, Simd};
 
@@ -126,6 +126,18 @@ impl Format for K4 {
     const PARTS: usize = 1;
     const ZERO_POINT: i32 = 0;
     const HAS_MINIMUM: bool = true;
+    const IS_NIBBLES: bool = true;
+
+    #[inline(always)]
+    fn bytes<S: Simd>(
+        s: S,
+        block: &K4Block,
+        sub: usize,
+        eighth: usize,
+        half: usize,
+    ) -> [S::Int; 2] {
+        nibble_bytes(s, &block.nibbles[sub], eighth, half)
+    }
 
     #[inline(always)]
     fn pair<S: Simd>(

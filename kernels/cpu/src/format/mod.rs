@@ -124,6 +124,9 @@ pub(crate) trait Format: Packing {
     /// Whether a minimum is added to each scaled weight.
     const HAS_MINIMUM: bool;
 
+    /// Whether the codes fit into four bits and [`Format::bytes`] gives them.
+    const IS_NIBBLES: bool = false;
+
     /// Columns `8 * eighth + 2 * pair` and the one after, of 8 rows, as pairs of `i16`.
     fn pair<S: Simd>(
         s: S,
@@ -133,6 +136,17 @@ pub(crate) trait Format: Packing {
         pair: usize,
         half: usize,
     ) -> S::Int;
+
+    /// Eight columns of an eighth, of 8 rows, as bytes: columns 0, 4, 1, 5, then 2, 6, 3, 7.
+    fn bytes<S: Simd>(
+        s: S,
+        _block: &Self::Block,
+        _sub: usize,
+        _eighth: usize,
+        _half: usize,
+    ) -> [S::Int; 2] {
+        [s.int_splat(0); 2]
+    }
 
     /// Scales of 8 rows.
     fn scale<S: Simd>(s: S, block: &Self::Block, sub: usize, part: usize, half: usize) -> S::F32;

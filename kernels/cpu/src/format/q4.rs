@@ -67,6 +67,19 @@ pub(super) fn nibble_pair<S: Simd>(
     }
 }
 
+/// The codes of an eighth as bytes.
+#[inline(always)]
+pub(super) fn nibble_bytes<S: Simd>(
+    s: S,
+    nibbles: &Nibbles,
+    eighth: usize,
+    half: usize,
+) -> [S::Int; 2] {
+    let words = s.int_load(&nibbles[eighth][half]);
+    let mask = s.int_splat(0x0F0F_0F0F);
+    [s.int_and(words, mask), s.int_and(s.shr16(words, 4), mask)]
+}
+
 impl Packing for Q4Offset {
     type Block = OffsetBlock;
 
@@ -91,6 +104,18 @@ impl Format for Q4Offset {
     const PARTS: usize = 1;
     const ZERO_POINT: i32 = 0;
     const HAS_MINIMUM: bool = true;
+    const IS_NIBBLES: bool = true;
+
+    #[inline(always)]
+    fn bytes<S: Simd>(
+        s: S,
+        block: &OffsetBlock,
+        _sub: usize,
+        eighth: usize,
+        half: usize,
+    ) -> [S::Int; 2] {
+        nibble_bytes(s, &block.nibbles, eighth, half)
+    }
 
     #[inline(always)]
     fn pair<S: Simd>(
@@ -138,6 +163,18 @@ impl Format for Q4Symmetric {
     const PARTS: usize = 1;
     const ZERO_POINT: i32 = 8;
     const HAS_MINIMUM: bool = false;
+    const IS_NIBBLES: bool = true;
+
+    #[inline(always)]
+    fn bytes<S: Simd>(
+        s: S,
+        block: &SymmetricBlock,
+        _sub: usize,
+        eighth: usize,
+        half: usize,
+    ) -> [S::Int; 2] {
+        nibble_bytes(s, &block.nibbles, eighth, half)
+    }
 
     #[inline(always)]
     fn pair<S: Simd>(

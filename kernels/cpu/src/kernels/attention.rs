@@ -28,13 +28,45 @@ pub(crate) struct QueryTile<'a> {
     pub(crate) spans: &'a [(usize, usize)],
 }
 
+/// How keys and values lie in the cache.
+pub(crate) trait KvNumber: bytemuck::Pod {
+    /// Whether each position has a scale for its key and one for its value.
+    const HAS_SCALES: bool;
+
+    /// Widens 8 numbers.
+    fn load<S: Simd>(s: S, numbers: &[Self; LANES]) -> S::F32;
+}
+
+/// Half precision.
+impl KvNumber for u16 {
+    const HAS_SCALES: bool = false;
+
+    #[inline(always)]
+    fn load<S: Simd>(s: S, numbers: &[Self; LANES]) -> S::F32 {
+        s.load_f16(numbers)
+    }
+}
+
+/// Integers times the scale of their position.
+impl KvNumber for i8 {
+    const HAS_SCALES: bool = true;
+
+    #[inline(always)]
+    fn load<S: Simd>(s: S, numbers: &[Self; LANES]) -> S::F32 {
+        s.load_i8(*numbers)
+    }
+}
+
 /// Keys and values of 16 positions of one KV head.
 #[derive(Clone, Copy)]
-pub(crate) struct KvTile<'a> {
-    /// `[head_dim][16]`, half precision.
-    pub(crate) keys: &'a [u16],
-    /// `[16][head_dim]`, half precision.
-    pub(crate) values: &'a [u16],
+pub(crate) struct KvTile<'a, N> {
+    /// `[head_dim][16]`.
+    pub(crate) keys: &'a [N],
+    /// `[16][head_dim]`.
+    pub(crate) values: &'a [N],
+    /// Of the 16 positions, if the numbers have scales; empty otherwise.
+    pub(crate) key_scales: &'a [f32],
+    pub(crate) value_scales: &'a [f32],
 }
 
 /// Softmax over one chunk, not yet divided by its sum.
@@ -52,10 +84,10 @@ pub(crate) struct SoftmaxState<'a> {
     pub(crate) values: &'a mut [f32],
 }
 
-pub(super) struct Attend<'a, 'b> {
+pub(super) struct Attend<'a, 'b, N> {
     pub(super) queries: &'a QueryTile<'a>,
     /// Tiles from the chunk's start; at least up to the last position seen.
-    pub(super) tiles: &'a [KvTile<'a>],
+    pub(super) tiles: &'a [KvTile<'a, N>],
     pub(super) out: &'a mut [ChunkResult<'b>],
     /// [`attend_scratch`] numbers.
     pub(super) scratch: &'a mut [f32],
@@ -66,18 +98,18 @@ pub(crate) const fn attend_scratch(head_dim: usize) -> usize {
     MAX_QUERIES * (CHUNK + head_dim)
 }
 
-impl Op for Attend<'_, '_> {
+impl<N: KvNumber> Op for Attend<'_, '_, N> {
     type Output = ();
 
     #[inline(always)]
     fn call<S: Simd>(self, s: S) {
         match self.queries.spans.len() {
-            1 => attend::<S, 1, 4>(s, self),
-            2 => attend::<S, 2, 2>(s, self),
-            3 => attend::<S, 3, 1>(s, self),
-            4 => attend::<S, 4, 1>(s, self),
-            5 => attend::<S, 5, 1>(s, self),
-            _ => attend::<S, MAX_QUERIES, 1>(s, self),
+            1 => attend::<S, N, 1, 4>(s, self),
+            2 => attend::<S, N, 2, 2>(s, self),
+            3 => attend::<S, N, 3, 1>(s, self),
+            4 => attend::<S, N, 4, 1>(s, self),
+            5 => attend::<S, N, 5, 1>(s, self),
+            _ => attend::<S, N, MAX_QUERIES, 1>(s, self),
         }
     }
 }
@@ -85,7 +117,7 @@ impl Op for Attend<'_, '_> {
 /// `Q` queries, `T` tiles of keys at a time and `2 * T` vectors of value columns: enough independent
 /// sums to hide the latency of each, few enough to stay in registers.
 #[inline(always)]
-fn attend<S: Simd, const Q: usize, const T: usize>(s: S, work: Attend<'_, '_>) {
+fn attend<S: Simd, N: KvNumber, const Q: usize, const T: usize>(s: S, work: Attend<'_, '_, N>) {
     let Attend {
         queries,
         tiles,
@@ -108,15 +140,18 @@ fn attend<S: Simd, const Q: usize, const T: usize>(s: S, work: Attend<'_, '_>) {
     let last = last.div_ceil(KEY_TILE);
     let mut tile = first;
     while tile + T <= last {
-        score::<S, Q, T>(s, columns, &tiles[tile..tile + T], scores, tile * KEY_TILE);
+        score::<S, N, Q, T>(s, columns, &tiles[tile..tile + T], scores, tile * KEY_TILE);
         tile += T;
     }
     for tile in tile..last {
-        score::<S, Q, 1>(s, columns, &tiles[tile..=tile], scores, tile * KEY_TILE);
+        score::<S, N, Q, 1>(s, columns, &tiles[tile..=tile], scores, tile * KEY_TILE);
     }
     for (query, &(begin, end)) in spans.iter().enumerate() {
         (out[query].max, out[query].sum) = exponentials(s, &mut scores[query], begin, end);
         out[query].values.fill(0.0);
+        if N::HAS_SCALES {
+            scale_weights(s, &mut scores[query], tiles, begin, end);
+        }
     }
 
     let all_begin = spans.iter().map(|span| span.0).max().unwrap_or(0);
@@ -125,7 +160,7 @@ fn attend<S: Simd, const Q: usize, const T: usize>(s: S, work: Attend<'_, '_>) {
     for query in 0..Q {
         let (begin, end) = spans[query];
         let span = (begin, all_begin.min(end));
-        weigh_all::<S, 1>(
+        weigh_all::<S, N, 1>(
             s,
             &scores[query..],
             tiles,
@@ -134,11 +169,11 @@ fn attend<S: Simd, const Q: usize, const T: usize>(s: S, work: Attend<'_, '_>) {
             head_dim,
         );
     }
-    weigh_all::<S, Q>(s, scores, tiles, out, (all_begin, all_end), head_dim);
+    weigh_all::<S, N, Q>(s, scores, tiles, out, (all_begin, all_end), head_dim);
     for query in 0..Q {
         let (begin, end) = spans[query];
         let span = (all_end.max(begin), end);
-        weigh_all::<S, 1>(
+        weigh_all::<S, N, 1>(
             s,
             &scores[query..],
             tiles,
@@ -151,14 +186,14 @@ fn attend<S: Simd, const Q: usize, const T: usize>(s: S, work: Attend<'_, '_>) {
 
 /// Products of `Q` queries, `columns[column][query]`, with the keys of `T` tiles.
 #[inline(always)]
-fn score<S: Simd, const Q: usize, const T: usize>(
+fn score<S: Simd, N: KvNumber, const Q: usize, const T: usize>(
     s: S,
     columns: &[[f32; Q]],
-    tiles: &[KvTile<'_>],
+    tiles: &[KvTile<'_, N>],
     scores: &mut [[f32; CHUNK]],
     position: usize,
 ) {
-    let keys: [&[[u16; KEY_TILE]]; T] =
+    let keys: [&[[N; KEY_TILE]]; T] =
         std::array::from_fn(|tile| &tiles[tile].keys.as_chunks().0[..columns.len()]);
     let mut sums = [[[s.splat(0.0); 2]; Q]; T];
     for (column, factors) in columns.iter().enumerate() {
@@ -166,7 +201,7 @@ fn score<S: Simd, const Q: usize, const T: usize>(
             let keys = &keys[tile][column];
             s.prefetch(keys.as_ptr().cast::<u8>().wrapping_add(PREFETCH_BYTES));
             let (halves, _) = keys.as_chunks::<LANES>();
-            let keys = [s.load_f16(&halves[0]), s.load_f16(&halves[1])];
+            let keys = [N::load(s, &halves[0]), N::load(s, &halves[1])];
             for query in 0..Q {
                 let factor = s.splat(factors[query]);
                 for half in 0..2 {
@@ -177,6 +212,13 @@ fn score<S: Simd, const Q: usize, const T: usize>(
         }
     }
     for tile in 0..T {
+        if N::HAS_SCALES {
+            let (halves, _) = tiles[tile].key_scales.as_chunks::<LANES>();
+            let scales = [s.load(&halves[0]), s.load(&halves[1])];
+            for sums in &mut sums[tile] {
+                *sums = [s.mul(sums[0], scales[0]), s.mul(sums[1], scales[1])];
+            }
+        }
         for query in 0..Q {
             let at = position + tile * KEY_TILE;
             let (halves, _) = scores[query][at..at + KEY_TILE].as_chunks_mut::<LANES>();
@@ -212,13 +254,32 @@ fn exponentials<S: Simd>(s: S, scores: &mut [f32; CHUNK], begin: usize, end: usi
     (max, s.sum(sum))
 }
 
+/// Multiplies the weights `begin..end` of a query by the scales of their values.
+#[inline(always)]
+fn scale_weights<S: Simd, N: KvNumber>(
+    s: S,
+    weights: &mut [f32; CHUNK],
+    tiles: &[KvTile<'_, N>],
+    begin: usize,
+    end: usize,
+) {
+    let (weights, _) = weights.as_chunks_mut::<KEY_TILE>();
+    for tile in begin / KEY_TILE..end.div_ceil(KEY_TILE) {
+        let (halves, _) = weights[tile].as_chunks_mut::<LANES>();
+        let (scales, _) = tiles[tile].value_scales.as_chunks::<LANES>();
+        for (half, scale) in halves.iter_mut().zip(scales) {
+            s.store(s.mul(s.load(half), s.load(scale)), half);
+        }
+    }
+}
+
 /// Adds weight times value over a span of positions for `Q` queries, all columns; a tile of values is
 /// used up before the next one, so that it comes from the first-level cache.
 #[inline(always)]
-fn weigh_all<S: Simd, const Q: usize>(
+fn weigh_all<S: Simd, N: KvNumber, const Q: usize>(
     s: S,
     weights: &[[f32; CHUNK]],
-    tiles: &[KvTile<'_>],
+    tiles: &[KvTile<'_, N>],
     out: &mut [ChunkResult<'_>],
     span: (usize, usize),
     head_dim: usize,
@@ -236,9 +297,9 @@ fn weigh_all<S: Simd, const Q: usize>(
         let mut column = 0;
         while column < head_dim {
             column += if Q <= 2 && column + 4 * LANES <= head_dim {
-                weigh::<S, Q, 4>(s, &weights, values, out, (begin, end), head_dim, column)
+                weigh::<S, N, Q, 4>(s, &weights, values, out, (begin, end), head_dim, column)
             } else {
-                weigh::<S, Q, 2>(s, &weights, values, out, (begin, end), head_dim, column)
+                weigh::<S, N, Q, 2>(s, &weights, values, out, (begin, end), head_dim, column)
             };
         }
     }
@@ -246,10 +307,10 @@ fn weigh_all<S: Simd, const Q: usize>(
 
 /// [`weigh_all`] in one tile for `W` vectors of columns from `column` on; returns their columns.
 #[inline(always)]
-fn weigh<S: Simd, const Q: usize, const W: usize>(
+fn weigh<S: Simd, N: KvNumber, const Q: usize, const W: usize>(
     s: S,
     weights: &[&[f32; KEY_TILE]; Q],
-    values: &[u16],
+    values: &[N],
     out: &mut [ChunkResult<'_>],
     (begin, end): (usize, usize),
     head_dim: usize,
@@ -282,11 +343,11 @@ fn weigh<S: Simd, const Q: usize, const W: usize>(
 }
 
 #[inline(always)]
-fn weigh_row<S: Simd, const Q: usize, const W: usize>(
+fn weigh_row<S: Simd, N: KvNumber, const Q: usize, const W: usize>(
     s: S,
     sums: &mut [[S::F32; W]; Q],
     weights: &[&[f32; KEY_TILE]; Q],
-    values: &[u16],
+    values: &[N],
     position: usize,
     head_dim: usize,
     column: usize,
@@ -296,7 +357,7 @@ fn weigh_row<S: Simd, const Q: usize, const W: usize>(
     let (vectors, _) = row.as_chunks::<LANES>();
     let mut values = [s.splat(0.0); W];
     for i in 0..W {
-        values[i] = s.load_f16(&vectors[i]);
+        values[i] = N::load(s, &vectors[i]);
     }
     for query in 0..Q {
         let weight = s.splat(weights[query][position]);

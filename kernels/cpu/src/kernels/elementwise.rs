@@ -145,6 +145,42 @@ impl Op for Narrow<'_> {
     }
 }
 
+pub(super) struct NarrowToBytes<'a> {
+    pub(super) values: &'a [f32],
+    pub(super) out: &'a mut [i8],
+}
+
+impl Op for NarrowToBytes<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn call<S: Simd>(self, s: S) -> f32 {
+        /// Rows whose numbers are all smaller than this count as zeros: their scale could not be inverted.
+        const SMALLEST: f32 = 1e-30;
+        const MAX_CODE: f32 = 127.0;
+        let (vectors, _) = self.values.as_chunks::<LANES>();
+        let (mut largest, mut poison) = (s.splat(0.0), s.splat(0.0));
+        for vector in vectors {
+            let x = s.load(vector);
+            largest = s.max(s.abs(x), largest);
+            poison = s.mul_add(x, s.splat(0.0), poison);
+        }
+        let (largest, poison) = (s.largest(largest), s.sum(poison));
+        let is_usable = largest > SMALLEST && poison == 0.0;
+        if !is_usable {
+            self.out.fill(0);
+            return poison;
+        }
+        let factor = s.splat(MAX_CODE / largest);
+        for (vector, out) in vectors.iter().zip(self.out.as_chunks_mut::<LANES>().0) {
+            let mut codes = [0; LANES];
+            s.int_store(s.round(s.mul(s.load(vector), factor)), &mut codes);
+            *out = codes.map(|code| code as i8);
+        }
+        largest / MAX_CODE
+    }
+}
+
 pub(super) struct Argmax<'a> {
     pub(super) logits: &'a [f32],
 }
@@ -182,5 +218,39 @@ impl Op for Argmax<'_> {
         }
         best.all_finite = s.sum(poison) == 0.0 && rest_poison == 0.0;
         best
+    }
+}
+
+pub(super) struct ExpSum<'a> {
+    pub(super) values: &'a [f32],
+    pub(super) origin: f32,
+}
+
+impl Op for ExpSum<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn call<S: Simd>(self, s: S) -> f64 {
+        /// Vectors summed in single precision before they join the total.
+        const RUN: usize = 16;
+        let origin = s.splat(self.origin);
+        let mut total = 0.0;
+        let (vectors, rest) = self.values.as_chunks::<LANES>();
+        for run in vectors.chunks(RUN) {
+            let mut sum = s.splat(0.0);
+            for vector in run {
+                sum = s.add(sum, math::exp(s, s.sub(s.load(vector), origin)));
+            }
+            total += f64::from(s.sum(sum));
+        }
+        let mut last = [f32::NEG_INFINITY; LANES];
+        last[..rest.len()].copy_from_slice(rest);
+        let mut powers = [0.0; LANES];
+        s.store(math::exp(s, s.sub(s.load(&last), origin)), &mut powers);
+        total
+            + powers[..rest.len()]
+                .iter()
+                .map(|power| f64::from(*power))
+                .sum::<f64>()
     }
 }

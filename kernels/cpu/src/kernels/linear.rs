@@ -1,4 +1,4 @@
-//! Linear layers: packed weights times 15-bit activations.
+//! Linear layers: packed weights times quantised activations.
 //!
 //! A row's result is a sum over sub-blocks of 32 columns in their order: the exact integer sum of a
 //! part times (weight scale * activation scale), then the minimum times the activation sum. Both
@@ -14,10 +14,10 @@ const PANEL_ROWS: usize = 24;
 /// Sub-blocks unpacked at a time: 8 KiB, so that activations and results stay in the first-level cache too.
 pub(crate) const PANEL_SUBS: usize = 6;
 /// Rows that share each load of a weight.
-const TILE: usize = 4;
+pub(super) const TILE: usize = 4;
 /// How far ahead weights are asked for while a single row streams through them.
-const PREFETCH_BYTES: usize = 8192;
-const CACHE_LINE: usize = 64;
+pub(super) const PREFETCH_BYTES: usize = 8192;
+pub(super) const CACHE_LINE: usize = 64;
 
 /// `out[row][0..16] = x[row] . weights` for one group of 16 weight rows.
 pub(super) struct GroupProduct<'a, F: Format> {
@@ -29,13 +29,17 @@ pub(super) struct GroupProduct<'a, F: Format> {
     pub(super) panel: &'a mut [Unpacked],
 }
 
-type Accumulators<S> = [<S as Simd>::F32; 2];
+pub(super) type Accumulators<S> = [<S as Simd>::F32; 2];
 
 impl<F: Format> Op for GroupProduct<'_, F> {
     type Output = ();
 
     #[inline(always)]
     fn call<S: Simd>(self, s: S) {
+        if F::IS_NIBBLES && self.x.has_bytes() {
+            super::linear_bytes::product::<S, F>(s, self);
+            return;
+        }
         if self.x.num_rows() >= PANEL_ROWS {
             unpacked_product::<S, F>(s, self);
             return;
@@ -100,7 +104,7 @@ fn direct_tile<S: Simd, F: Format, const R: usize>(
 
 /// Integer sums before the first product: minus the zero point of every weight times the codes.
 #[inline(always)]
-fn start<S: Simd, F: Format, const R: usize>(
+pub(super) fn start<S: Simd, F: Format, const R: usize>(
     s: S,
     x: &[QuantRow<'_>; R],
     at: usize,
@@ -144,7 +148,7 @@ fn multiply<S: Simd, const R: usize>(
 }
 
 #[inline(always)]
-fn scale_and_add<S: Simd, const R: usize>(
+pub(super) fn scale_and_add<S: Simd, const R: usize>(
     s: S,
     totals: &mut [Accumulators<S>; R],
     sums: [[S::Int; 2]; R],
@@ -162,7 +166,7 @@ fn scale_and_add<S: Simd, const R: usize>(
 }
 
 #[inline(always)]
-fn add_minima<S: Simd, const R: usize>(
+pub(super) fn add_minima<S: Simd, const R: usize>(
     s: S,
     totals: &mut [Accumulators<S>; R],
     minima: [S::F32; 2],
@@ -178,7 +182,7 @@ fn add_minima<S: Simd, const R: usize>(
 }
 
 #[inline(always)]
-fn store<S: Simd, const R: usize>(
+pub(super) fn store<S: Simd, const R: usize>(
     s: S,
     totals: [Accumulators<S>; R],
     out: &mut [f32],

@@ -2,7 +2,9 @@
 
 mod attention;
 mod elementwise;
+mod limits;
 mod linear;
+mod linear_bytes;
 mod linear_float;
 mod math;
 mod quantise;
@@ -11,13 +13,14 @@ mod select;
 pub(crate) use attention::{
     CHUNK, ChunkResult, KEY_TILE, KvTile, MAX_QUERIES, QueryTile, SoftmaxState, attend_scratch,
 };
+pub(crate) use limits::MULTIPLIES_PER_ROUND;
 pub(crate) use linear::{PANEL_SUBS, Unpacked};
 pub use select::Isa;
 
 use crate::activation::{QuantRowMut, QuantView};
 use crate::format::GROUP;
 use crate::matrix::{PackedMatrix, with_format};
-use crate::simd::Simd;
+use crate::simd::{LANES, Simd};
 use std::ops::Range;
 
 /// The operators on one instruction set. Another set may bring methods of its own, as long as its
@@ -58,15 +61,27 @@ pub(crate) trait Kernels: Send + Sync {
     /// Narrows to halves; lengths are a multiple of 8.
     fn narrow(&self, values: &[f32], out: &mut [u16]);
 
+    /// Quantises to 8 bits; returns the scale, NaN where a value is not finite. Lengths are a multiple of 8.
+    fn narrow_to_bytes(&self, values: &[f32], out: &mut [i8]) -> f32;
+
     /// Index and value of the largest logit (the lowest index on ties), and whether all are finite.
     fn argmax(&self, logits: &[f32]) -> Best;
+
+    /// Reads all words; the result depends on each.
+    fn read_all(&self, words: &[[u32; LANES]]) -> i32;
+
+    /// Multiplies and adds `rounds * MULTIPLIES_PER_ROUND` numbers of 16 bits.
+    fn multiply_only(&self, rounds: u32) -> i32;
+
+    /// Sum of e^(x - origin) over values that are at most `origin`.
+    fn exp_sum(&self, values: &[f32], origin: f32) -> f64;
 
     /// Attention of some queries over one chunk of positions; results replace `out`. `scratch` holds
     /// `attend_scratch(head_dim)` numbers.
     fn attend(
         &self,
         queries: &QueryTile<'_>,
-        tiles: &[KvTile<'_>],
+        tiles: Tiles<'_>,
         out: &mut [ChunkResult<'_>],
         scratch: &mut [f32],
     );
@@ -76,6 +91,15 @@ pub(crate) trait Kernels: Send + Sync {
 
     /// `out = state.values / state.sum`.
     fn finish(&self, state: &SoftmaxState<'_>, out: &mut [f32]);
+}
+
+/// The tiles of a chunk of positions.
+#[derive(Clone, Copy)]
+pub(crate) enum Tiles<'a> {
+    /// Of half-precision numbers.
+    Half(&'a [KvTile<'a, u16>]),
+    /// Of 8-bit integers with scales.
+    Byte(&'a [KvTile<'a, i8>]),
 }
 
 /// The largest of some logits.
@@ -173,23 +197,47 @@ impl<S: Simd> Kernels for S {
         self.run(elementwise::Narrow { values, out });
     }
 
+    fn narrow_to_bytes(&self, values: &[f32], out: &mut [i8]) -> f32 {
+        self.run(elementwise::NarrowToBytes { values, out })
+    }
+
     fn argmax(&self, logits: &[f32]) -> Best {
         self.run(elementwise::Argmax { logits })
+    }
+
+    fn read_all(&self, words: &[[u32; LANES]]) -> i32 {
+        self.run(limits::ReadAll { words })
+    }
+
+    fn multiply_only(&self, rounds: u32) -> i32 {
+        self.run(limits::MultiplyOnly { rounds })
+    }
+
+    fn exp_sum(&self, values: &[f32], origin: f32) -> f64 {
+        self.run(elementwise::ExpSum { values, origin })
     }
 
     fn attend(
         &self,
         queries: &QueryTile<'_>,
-        tiles: &[KvTile<'_>],
+        tiles: Tiles<'_>,
         out: &mut [ChunkResult<'_>],
         scratch: &mut [f32],
     ) {
-        self.run(attention::Attend {
-            queries,
-            tiles,
-            out,
-            scratch,
-        });
+        match tiles {
+            Tiles::Half(tiles) => self.run(attention::Attend {
+                queries,
+                tiles,
+                out,
+                scratch,
+            }),
+            Tiles::Byte(tiles) => self.run(attention::Attend {
+                queries,
+                tiles,
+                out,
+                scratch,
+            }),
+        }
     }
 
     fn fold(&self, state: &mut SoftmaxState<'_>, chunk: &ChunkResult<'_>) {

@@ -1,7 +1,8 @@
-//! Floats to the 15-bit activations of [`crate::activation`].
+//! Floats to the quantised activations of [`crate::activation`].
 
-use crate::activation::{MAX_CODE, QuantRowMut};
+use crate::activation::{ByteCodes, QuantRowMut};
 use crate::format::BLOCK;
+use crate::format::PAIRS;
 use crate::simd::{LANES, Op, Simd};
 
 /// Blocks whose numbers are all smaller than this count as zeros: their scale could not be inverted.
@@ -20,6 +21,8 @@ impl Op for Quantise<'_> {
         let QuantRowMut {
             values,
             pairs,
+            bytes,
+            max_code,
             scales,
             sums,
             part_sums,
@@ -28,6 +31,7 @@ impl Op for Quantise<'_> {
             values.copy_from_slice(self.values);
         }
         let (blocks, _) = self.values.as_chunks::<BLOCK>();
+        let mut bytes = bytes.iter_mut();
         let outputs = pairs
             .iter_mut()
             .zip(scales)
@@ -49,7 +53,7 @@ impl Op for Quantise<'_> {
             let largest = s.largest(largest);
             let poison = s.sum(poison);
             let is_usable = largest > SMALLEST && poison == 0.0;
-            let factor = s.splat(if is_usable { MAX_CODE / largest } else { 0.0 });
+            let factor = s.splat(if is_usable { max_code / largest } else { 0.0 });
             let mut codes = [s.int_splat(0); 4];
             if is_usable {
                 for (codes, x) in codes.iter_mut().zip(x) {
@@ -60,11 +64,14 @@ impl Op for Quantise<'_> {
             for (quarter, codes) in quarters.iter_mut().zip(codes) {
                 s.store_pairs(codes, quarter);
             }
+            if let Some(bytes) = bytes.next() {
+                *bytes = narrow(pairs);
+            }
             *parts = [
                 s.int_sum(s.int_add(codes[0], codes[1])),
                 s.int_sum(s.int_add(codes[2], codes[3])),
             ];
-            *scale = largest / MAX_CODE + poison;
+            *scale = largest / max_code + poison;
             #[expect(
                 clippy::cast_precision_loss,
                 reason = "32 codes of 15 bits sum to less than 2^24"
@@ -73,4 +80,17 @@ impl Op for Quantise<'_> {
             *sum = *scale * total;
         }
     }
+}
+
+/// The pairs of a block, whose codes fit into 8 bits, as bytes.
+#[inline(always)]
+fn narrow(pairs: &[u32; PAIRS]) -> ByteCodes {
+    /// The low byte of each code.
+    const LOW: u32 = 0x00FF_00FF;
+    std::array::from_fn(|eighth| {
+        std::array::from_fn(|word| {
+            let (first, second) = (pairs[4 * eighth + word], pairs[4 * eighth + 2 + word]);
+            first & LOW | (second & LOW) << 8
+        })
+    })
 }

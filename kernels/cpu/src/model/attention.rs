@@ -3,10 +3,11 @@
 #![expect(unsafe_code, reason = "items write disjoint parts of shared buffers")]
 
 use super::Phase;
+use super::kv::Slab;
 use super::plan::{AttentionItem, Partials};
 use super::step::{Step, Walk};
 use crate::kernels::{
-    CHUNK, ChunkResult, KEY_TILE, KvTile, MAX_QUERIES, QueryTile, SoftmaxState, attend_scratch,
+    CHUNK, ChunkResult, KEY_TILE, MAX_QUERIES, QueryTile, SoftmaxState, Tiles, attend_scratch,
 };
 use crate::threads::Broken;
 use std::ops::Range;
@@ -59,7 +60,6 @@ impl Step {
         ];
 
         for chunk in item.chunks.clone() {
-            let tiles = self.chunk_tiles(layer, item, chunk);
             let visible = |row: usize| self.visible(row, chunk);
             let Some(first) = item.rows.clone().find(|row| !visible(*row).is_empty()) else {
                 continue;
@@ -69,31 +69,33 @@ impl Step {
                 .count();
             let begin = (first - item.rows.start) * group_size;
             let all = begin..begin + seeing * group_size;
-            for start in all.clone().step_by(MAX_QUERIES) {
-                let some = start..(start + MAX_QUERIES).min(all.end);
-                let spans: Vec<(usize, usize)> = some
-                    .clone()
-                    .map(|query| visible(item.rows.start + query / group_size))
-                    .map(|span| (span.start, span.end))
-                    .collect();
-                let columns = some.start * head_dim..some.end * head_dim;
-                let tile = QueryTile {
-                    values: &queries[columns.clone()],
-                    head_dim,
-                    spans: &spans,
-                };
-                let (state, progress) = (&mut state[columns], &mut progress[some.clone()]);
-                match item.partial {
-                    Some(partial) => self.attend_to_partials(
-                        &tile,
-                        &tiles,
-                        partial + some.start * self.num_chunks(item),
-                        item,
-                        thread,
-                    ),
-                    None => self.attend_and_fold(&tile, &tiles, state, progress, thread),
+            let places = self.chunk_places(layer, item, chunk);
+            let attend = |tiles: Tiles<'_>| {
+                for start in all.clone().step_by(MAX_QUERIES) {
+                    let some = start..(start + MAX_QUERIES).min(all.end);
+                    let spans: Vec<(usize, usize)> = some
+                        .clone()
+                        .map(|query| visible(item.rows.start + query / group_size))
+                        .map(|span| (span.start, span.end))
+                        .collect();
+                    let columns = some.start * head_dim..some.end * head_dim;
+                    let tile = QueryTile {
+                        values: &queries[columns.clone()],
+                        head_dim,
+                        spans: &spans,
+                    };
+                    let (state, progress) = (&mut state[columns], &mut progress[some.clone()]);
+                    match item.partial {
+                        Some(partial) => {
+                            let first = partial + some.start * self.num_chunks(item);
+                            self.attend_to_partials(&tile, tiles, first, item, thread);
+                        }
+                        None => self.attend_and_fold(&tile, tiles, state, progress, thread),
+                    }
                 }
-            }
+            };
+            // SAFETY: the cache is not written in this phase.
+            unsafe { self.cache.with_tiles(places, attend) }
         }
         if item.partial.is_none() {
             self.store_attended(item, state, &progress);
@@ -117,28 +119,27 @@ impl Step {
         begin - start..end.max(begin) - start
     }
 
-    /// Keys and values of a chunk, as far as the item's last row reaches.
-    fn chunk_tiles(&self, layer: usize, item: &AttentionItem, chunk: usize) -> Vec<KvTile<'_>> {
+    /// Where the keys and values of a chunk lie, as far as the item's last row reaches.
+    fn chunk_places(
+        &self,
+        layer: usize,
+        item: &AttentionItem,
+        chunk: usize,
+    ) -> impl Iterator<Item = (Slab, usize)> {
         let sequence = &self.plan.sequences[item.sequence];
+        let (cache, kv_head) = (&self.cache, item.kv_head);
         let start = chunk * CHUNK;
         let end = (self.plan.position(item.rows.end - 1) + 1).min(start + CHUNK);
-        (start..end)
-            .step_by(KEY_TILE)
-            .map(|position| {
-                let block = sequence.block_ids[position / self.cache.block_size()];
-                // SAFETY: the cache is not written in this phase.
-                unsafe {
-                    self.cache
-                        .tile(self.cache.slab(block, layer, item.kv_head), position)
-                }
-            })
-            .collect()
+        (start..end).step_by(KEY_TILE).map(move |position| {
+            let block = sequence.block_ids[position / cache.block_size()];
+            (cache.slab(block, layer, kv_head), position)
+        })
     }
 
     fn attend_and_fold(
         &self,
         tile: &QueryTile<'_>,
-        tiles: &[KvTile<'_>],
+        tiles: Tiles<'_>,
         state: &mut [f32],
         progress: &mut [Progress],
         thread: usize,
@@ -183,7 +184,7 @@ impl Step {
     fn attend_to_partials(
         &self,
         tile: &QueryTile<'_>,
-        tiles: &[KvTile<'_>],
+        tiles: Tiles<'_>,
         first: usize,
         item: &AttentionItem,
         thread: usize,

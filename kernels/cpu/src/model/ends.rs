@@ -1,4 +1,4 @@
-//! The first and the last phase of a step: embeddings and output head.
+//! The first and the last phases of a step: embeddings, output head, samples.
 //!
 //! Safety of the shared buffers: as in [`super::phases`].
 
@@ -11,7 +11,9 @@ use super::step::{Walk, num_head_items};
 use super::workspace::{BestSlot, GROUPS_AT_A_TIME, ROW_BLOCK};
 use crate::format::GROUP;
 use crate::kernels::Best;
+use crate::sampling::{SampleSpec, sample};
 use crate::threads::{Broken, share};
+use std::ops::Range;
 
 impl Walk<'_> {
     /// Residual stream from the token ids, and the angles of every position.
@@ -51,21 +53,23 @@ impl Walk<'_> {
         })
     }
 
-    /// Final norm and output head of the wanted rows: best logits, and full rows where asked for.
-    pub(super) fn head(&mut self) -> Result<(), Broken> {
+    /// Final norm and output head of some wanted rows: best logits, and full rows where asked for.
+    pub(super) fn head(&mut self, pass: &Range<usize>) -> Result<(), Broken> {
         let step = self.step;
         let ws = &*step.workspace;
         let thread = self.thread;
-        let num_rows = step.plan.logit_rows.len();
+        let (num_rows, all_rows) = (pass.len(), step.plan.logit_rows.len());
         let norm = norm(step, thread, &step.weights.final_norm, |row| {
-            step.plan.logit_rows[row]
+            step.plan.logit_rows[pass.start + row]
         });
         let input = Input::new(self, &ws.hidden, &ws.scratch[thread].hidden, num_rows, norm)?;
         let matrix = step.weights.head();
+        let vocab_size = step.weights.shape.vocab_size;
         let num_items = num_head_items(matrix.num_groups(), step.num_threads);
         self.phase(Phase::Head, num_items, |item| {
+            let slots = item * all_rows + pass.start..item * all_rows + pass.end;
             // SAFETY: each item has slots of its own.
-            let slots = unsafe { ws.best.get_mut(item * num_rows..(item + 1) * num_rows) };
+            let slots = unsafe { ws.best.get_mut(slots) };
             slots.fill(BestSlot::from(Best::NONE));
             let groups = share(matrix.num_groups(), num_items, item);
             for first in groups.clone().step_by(GROUPS_AT_A_TIME) {
@@ -91,13 +95,40 @@ impl Walk<'_> {
                             ..best
                         };
                         slots[row] = BestSlot::from(Best::from(slots[row]).join(best));
-                        if row < step.logits.num_rows() {
+                        if pass.start + row < step.logits.num_rows() {
                             // SAFETY: one item computes these logits of this row.
-                            unsafe { step.logits.store(row, first_token, logits) }
+                            unsafe { step.logits.store(pass.start + row, first_token, logits) }
+                        }
+                        if step.plan.is_sampled[pass.start + row] {
+                            let start = row * vocab_size + first_token;
+                            // SAFETY: as above.
+                            unsafe { ws.kept_logits.get_mut(start..start + num_tokens) }
+                                .copy_from_slice(logits);
                         }
                     }
                 }
             }
+        })
+    }
+
+    /// Samples from the logits of a pass.
+    pub(super) fn sample(&mut self, pass: &Range<usize>) -> Result<(), Broken> {
+        let step = self.step;
+        let vocab_size = step.weights.shape.vocab_size;
+        let is_here = |spec: &SampleSpec| pass.contains(&(spec.logit_row as usize));
+        let samples: Vec<_> = step
+            .plan
+            .samples
+            .iter()
+            .enumerate()
+            .filter(|(_, spec)| is_here(spec))
+            .collect();
+        self.phase(Phase::Sample, samples.len(), |item| {
+            let (index, spec) = samples[item];
+            let start = (spec.logit_row as usize - pass.start) * vocab_size;
+            // SAFETY: the logits of this pass are complete, and the next pass comes after this phase.
+            let logits = unsafe { step.workspace.kept_logits.get(start..start + vocab_size) };
+            step.keep(index, sample(&*step.kernels, logits, spec));
         })
     }
 }

@@ -3,6 +3,7 @@
 use super::{KvCache, ModelShape};
 use crate::error::{Error, Result};
 use crate::kernels::CHUNK;
+use crate::sampling::{SampleSpec, Sampled};
 use std::ops::Range;
 
 /// The plan of a step as arrays, one entry for each row or sequence.
@@ -20,8 +21,20 @@ pub struct StepInput<'a> {
     pub block_ids: &'a [u32],
     /// Rows whose logits are wanted.
     pub logit_rows: &'a [u32],
+    /// What to choose from those rows.
+    pub samples: &'a [SampleSpec],
     /// (source, target) blocks to copy before everything else.
     pub block_copies: &'a [(u32, u32)],
+}
+
+/// What one step gave.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StepOutput {
+    /// For each logit row the token with the largest logit, the lowest one on ties; `None` where a
+    /// logit is not finite.
+    pub best: Vec<Option<u32>>,
+    /// For each sample its token; `None` where a logit is NaN or infinite, or none is finite.
+    pub sampled: Vec<Option<Sampled>>,
 }
 
 /// Rows that one sequence adds.
@@ -58,6 +71,9 @@ pub(crate) struct StepPlan {
     /// Sequence of each row.
     pub(crate) sequence_of: Vec<usize>,
     pub(crate) logit_rows: Vec<usize>,
+    pub(crate) samples: Vec<SampleSpec>,
+    /// For each logit row whether a sample needs its logits.
+    pub(crate) is_sampled: Vec<bool>,
     pub(crate) attention: Vec<AttentionItem>,
     /// For each row, where to find its chunk results, if they are spread.
     pub(crate) partials: Vec<Option<Partials>>,
@@ -88,12 +104,19 @@ impl StepPlan {
         check_below("token_ids", input.token_ids, shape.vocab_size)?;
         check_below("block_ids", input.block_ids, cache.num_blocks())?;
         check_below("logit_rows", input.logit_rows, num_rows)?;
+        let mut is_sampled = vec![false; input.logit_rows.len()];
+        for (index, sample) in input.samples.iter().enumerate() {
+            sample.check(index, is_sampled.len(), shape.vocab_size)?;
+            is_sampled[sample.logit_row as usize] = true;
+        }
 
         let mut plan = Self {
             token_ids: input.token_ids.to_vec(),
             sequences: Vec::with_capacity(num_sequences),
             sequence_of: Vec::with_capacity(num_rows),
             logit_rows: input.logit_rows.iter().map(|row| *row as usize).collect(),
+            samples: input.samples.to_vec(),
+            is_sampled,
             attention: Vec::new(),
             partials: vec![None; num_rows],
             num_partials: 0,

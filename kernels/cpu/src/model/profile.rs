@@ -23,11 +23,13 @@ pub enum Phase {
     Down,
     /// Output head.
     Head,
+    /// Choice of tokens.
+    Sample,
 }
 
 impl Phase {
     /// All kinds, in the order of a step.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Embed,
         Self::Prepare,
         Self::QueryKeyValue,
@@ -36,6 +38,7 @@ impl Phase {
         Self::GateUp,
         Self::Down,
         Self::Head,
+        Self::Sample,
     ];
 
     /// Its name in reports.
@@ -50,6 +53,7 @@ impl Phase {
             Self::GateUp => "gate_up",
             Self::Down => "down",
             Self::Head => "head",
+            Self::Sample => "sample",
         }
     }
 }

@@ -7,11 +7,12 @@
 
 use super::step::{LogitsOut, Step, max_phases, num_head_items};
 use super::workspace::{Demand, Workspace};
-use super::{KvCache, Profile, StepInput, StepPlan, Weights};
+use super::{KvCache, KvStorage, Profile, StepInput, StepOutput, StepPlan, Weights};
+use crate::activation::Activations;
 use crate::error::{Error, Result};
 use crate::kernels::{Isa, Kernels};
 use crate::threads::{Job, Pool, WorkList};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// How a [`Runner`] is made.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +25,10 @@ pub struct RunnerOptions {
     pub num_threads: Option<usize>,
     /// Instruction set.
     pub isa: Isa,
+    /// Form of the activations.
+    pub activations: Activations,
+    /// Form of keys and values.
+    pub kv_storage: KvStorage,
 }
 
 /// Computes steps of one model.
@@ -35,6 +40,7 @@ pub struct Runner {
     workspace: Option<Arc<Workspace>>,
     profile: Arc<Profile>,
     isa: Isa,
+    activations: Activations,
     is_broken: bool,
 }
 
@@ -65,6 +71,7 @@ impl Runner {
                 &weights.shape,
                 options.num_blocks,
                 options.block_size,
+                options.kv_storage,
             )?),
             kernels: options.isa.kernels()?,
             pool: Pool::new(num_threads)?,
@@ -72,6 +79,7 @@ impl Runner {
             workspace: None,
             profile: Arc::default(),
             isa: options.isa,
+            activations: options.activations,
             is_broken: false,
         })
     }
@@ -96,14 +104,12 @@ impl Runner {
 
     /// Runs one step.
     ///
-    /// Returns for each of `logit_rows` the token with the largest logit, the lowest one on ties, or
-    /// `None` where a logit is not finite. `logits` receives the first rows of logits in full, as
-    /// many as its length holds.
+    /// `logits` receives the first rows of logits in full, as many as its length holds.
     ///
     /// # Errors
     /// [`Error::Plan`] when the plan does not fit; then nothing was changed. [`Error::Forked`] and
     /// [`Error::ThreadStopped`] when the threads are gone.
-    pub fn step(&mut self, input: &StepInput<'_>, logits: &mut [f32]) -> Result<Vec<Option<u32>>> {
+    pub fn step(&mut self, input: &StepInput<'_>, logits: &mut [f32]) -> Result<StepOutput> {
         if self.is_broken {
             return Err(Error::ThreadStopped);
         }
@@ -121,9 +127,10 @@ impl Runner {
         // SAFETY: no step is running: `self` is borrowed mutably, and steps end before they return.
         unsafe { self.cache.copy_blocks(input.block_copies)? }
         if plan.num_rows() == 0 {
-            return Ok(Vec::new());
+            return Ok(StepOutput::default());
         }
         let num_threads = self.pool.num_threads();
+        let num_phases = max_phases(self.weights.layers.len(), plan.logit_rows.len());
         let step = Arc::new(Step {
             workspace: self.workspace_for(&plan),
             weights: Arc::clone(&self.weights),
@@ -134,15 +141,19 @@ impl Runner {
             // SAFETY: `logits` is borrowed until this function returns, and `finish` below waits for
             // the threads that may still write.
             logits: unsafe { LogitsOut::new(logits, vocab_size) },
+            sampled: Mutex::new(vec![None; input.samples.len()]),
             num_threads,
-            work: WorkList::new(max_phases(self.weights.layers.len()), num_threads),
+            work: WorkList::new(num_phases, num_threads),
         });
         let job: Arc<dyn Job> = Arc::clone(&step) as Arc<dyn Job>;
         let outcome = self.pool.run(&job);
         drop(job);
         self.finish(&step, outcome)?;
         let token = |best: crate::kernels::Best| best.all_finite.then_some(best.index as u32);
-        Ok(step.best().into_iter().map(token).collect())
+        Ok(StepOutput {
+            best: step.best().into_iter().map(token).collect(),
+            sampled: step.take_sampled(),
+        })
     }
 
     /// Makes sure that no thread works on the step any more.
@@ -182,6 +193,7 @@ impl Runner {
             demand,
             num_threads,
             num_items,
+            self.activations,
         ));
         self.workspace = Some(Arc::clone(&workspace));
         workspace

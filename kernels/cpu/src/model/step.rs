@@ -5,8 +5,10 @@
 use super::workspace::Workspace;
 use super::{KvCache, Phase, Profile, StepPlan, Weights};
 use crate::kernels::{Best, Kernels};
+use crate::sampling::Sampled;
 use crate::threads::{Broken, Job, WorkList};
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where full rows of logits go.
 pub(crate) struct LogitsOut {
@@ -64,16 +66,28 @@ pub(crate) struct Step {
     pub(crate) profile: Arc<Profile>,
     pub(crate) plan: StepPlan,
     pub(crate) logits: LogitsOut,
+    pub(crate) sampled: Mutex<Vec<Option<Sampled>>>,
     pub(crate) num_threads: usize,
     pub(crate) work: WorkList,
 }
 
 /// Phases of a step at most.
-pub(crate) fn max_phases(num_layers: usize) -> usize {
-    /// Embeddings, and the head with its preparation.
-    const OUTSIDE: usize = 3;
+pub(crate) fn max_phases(num_layers: usize, num_logit_rows: usize) -> usize {
+    const EMBEDDINGS: usize = 1;
     const PER_LAYER: usize = 8;
-    OUTSIDE + PER_LAYER * num_layers
+    /// Preparation, logits, samples.
+    const PER_HEAD_PASS: usize = 3;
+    EMBEDDINGS + PER_LAYER * num_layers + PER_HEAD_PASS * num_logit_rows.div_ceil(HEAD_ROWS)
+}
+
+/// Rows of logits that are computed before samples are taken from them: a bound on their memory.
+pub(crate) const HEAD_ROWS: usize = 64;
+
+/// The passes over the output head, as ranges of logit rows.
+pub(crate) fn head_passes(num_logit_rows: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..num_logit_rows)
+        .step_by(HEAD_ROWS)
+        .map(move |first| first..(first + HEAD_ROWS).min(num_logit_rows))
 }
 
 /// Items of the output head.
@@ -111,11 +125,11 @@ impl Walk<'_> {
             self.gate_up(layer)?;
             self.down(layer)?;
         }
-        if step.plan.logit_rows.is_empty() {
-            Ok(())
-        } else {
-            self.head()
+        for rows in head_passes(step.plan.logit_rows.len()) {
+            self.head(&rows)?;
+            self.sample(&rows)?;
         }
+        Ok(())
     }
 
     /// Does the next phase's items together with the other threads.
@@ -142,6 +156,17 @@ impl Walk<'_> {
 }
 
 impl Step {
+    /// Keeps the outcome of a sample.
+    pub(super) fn keep(&self, index: usize, outcome: Option<Sampled>) {
+        let mut sampled = self.sampled.lock().unwrap_or_else(PoisonError::into_inner);
+        sampled[index] = outcome;
+    }
+
+    /// Outcomes of the samples, once the step is done; empty afterwards.
+    pub(crate) fn take_sampled(&self) -> Vec<Option<Sampled>> {
+        std::mem::take(&mut self.sampled.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Best logit of each logit row, once the step is done.
     pub(crate) fn best(&self) -> Vec<Best> {
         let num_rows = self.plan.logit_rows.len();

@@ -1,7 +1,7 @@
 //! Buffers that the phases of a step hand to each other.
 
-use super::{StepPlan, Weights, plan::ATTENTION_ROWS};
-use crate::activation::QuantRows;
+use super::{StepPlan, Weights, plan::ATTENTION_ROWS, step::HEAD_ROWS};
+use crate::activation::{Activations, QuantRows};
 use crate::format::{BLOCK, GROUP};
 use crate::kernels::{Best, MAX_QUERIES, PANEL_SUBS, Unpacked, attend_scratch};
 use crate::shared::Shared;
@@ -18,6 +18,8 @@ pub(crate) const GROUPS_AT_A_TIME: usize = 4;
 pub(crate) struct Demand {
     rows: usize,
     logit_rows: usize,
+    /// Rows whose logits are kept for samples.
+    kept_rows: usize,
     partials: usize,
 }
 
@@ -26,6 +28,11 @@ impl Demand {
         Self {
             rows: plan.num_rows(),
             logit_rows: plan.logit_rows.len(),
+            kept_rows: if plan.samples.is_empty() {
+                0
+            } else {
+                plan.logit_rows.len().min(HEAD_ROWS)
+            },
             partials: plan.num_partials,
         }
     }
@@ -33,6 +40,7 @@ impl Demand {
     pub(crate) fn fits(&self, other: &Self) -> bool {
         self.rows <= other.rows
             && self.logit_rows <= other.logit_rows
+            && self.kept_rows <= other.kept_rows
             && self.partials <= other.partials
     }
 
@@ -41,6 +49,7 @@ impl Demand {
         Self {
             rows: self.rows.max(other.rows),
             logit_rows: self.logit_rows.max(other.logit_rows),
+            kept_rows: self.kept_rows.max(other.kept_rows),
             partials: self.partials.max(other.partials),
         }
     }
@@ -83,6 +92,8 @@ pub(crate) struct Workspace {
     pub(crate) inner: QuantRows,
     /// Best logit, `[head item][logit row]`.
     pub(crate) best: Shared<BestSlot>,
+    /// Logits that samples are taken from, `[row of the pass][vocabulary]`.
+    pub(crate) kept_logits: Shared<f32>,
     pub(crate) scratch: Vec<Scratch>,
 }
 
@@ -120,12 +131,14 @@ impl Workspace {
         demand: Demand,
         num_threads: usize,
         num_head_items: usize,
+        form: Activations,
     ) -> Self {
         let shape = &weights.shape;
         let keeps_floats = weights.has_floats();
         let Demand {
             rows,
             logit_rows,
+            kept_rows,
             partials,
         } = demand;
         let (hidden, attention) = (shape.hidden_size, shape.attention_size());
@@ -134,8 +147,8 @@ impl Workspace {
         let tile_columns = shape.head_dim.max(GROUPS_AT_A_TIME * GROUP).max(3 * BLOCK);
         let item_queries = ATTENTION_ROWS * shape.group_size() * shape.head_dim;
         let scratch = || Scratch {
-            hidden: QuantRows::new(OWN_ROWS, hidden, keeps_floats),
-            attention: QuantRows::new(OWN_ROWS, attention, keeps_floats),
+            hidden: QuantRows::new(OWN_ROWS, hidden, form, keeps_floats),
+            attention: QuantRows::new(OWN_ROWS, attention, form, keeps_floats),
             row: Shared::zeroed(hidden.max(attention)),
             tile: Shared::zeroed(tile_rows * tile_columns),
             panel: Shared::zeroed(PANEL_SUBS),
@@ -153,10 +166,11 @@ impl Workspace {
             queries: Shared::zeroed(rows * attention),
             attended: Shared::zeroed(rows * attention),
             partials: Shared::zeroed(partials * (shape.head_dim + 2)),
-            hidden: QuantRows::new(input_rows, hidden, keeps_floats),
-            attention: QuantRows::new(rows, attention, keeps_floats),
-            inner: QuantRows::new(rows, shape.intermediate_size, keeps_floats),
+            hidden: QuantRows::new(input_rows, hidden, form, keeps_floats),
+            attention: QuantRows::new(rows, attention, form, keeps_floats),
+            inner: QuantRows::new(rows, shape.intermediate_size, form, keeps_floats),
             best: Shared::zeroed(num_head_items * logit_rows),
+            kept_logits: Shared::zeroed(kept_rows * shape.vocab_size),
             scratch: (0..num_threads).map(|_| scratch()).collect(),
         }
     }

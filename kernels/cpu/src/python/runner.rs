@@ -5,8 +5,9 @@
     reason = "writes logits into the memory of a Python buffer"
 )]
 
+use super::sampling::{SampleArguments, SampledToken, spec_of, token_of};
 use super::weights::PyWeights;
-use crate::{Error, Isa, Phase, Runner, RunnerOptions, StepInput};
+use crate::{Activations, Error, Isa, KvStorage, Phase, Runner, RunnerOptions, StepInput};
 use pyo3::buffer::{PyBuffer, PyUntypedBuffer};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,28 +27,34 @@ impl PyRunner {
 #[pymethods]
 impl PyRunner {
     #[new]
-    #[pyo3(signature = (weights, *, num_blocks, block_size, num_threads=None, instruction_set="auto"))]
+    #[pyo3(signature = (weights, *, num_blocks, block_size, num_threads=None, instruction_set="auto",
+        activations="exact", kv_storage="float16"))]
     fn new(
         weights: &PyWeights,
         num_blocks: usize,
         block_size: usize,
         num_threads: Option<usize>,
         instruction_set: &str,
+        activations: &str,
+        kv_storage: &str,
     ) -> PyResult<Self> {
         let options = RunnerOptions {
             num_blocks,
             block_size,
             num_threads,
             isa: Isa::from_name(instruction_set)?,
+            activations: Activations::from_name(activations)?,
+            kv_storage: KvStorage::from_name(kv_storage)?,
         };
         Ok(Self {
             runner: Mutex::new(Runner::new(Arc::clone(&weights.weights), options)?),
         })
     }
 
-    /// Runs one step and returns the best token of each logit row, or None where a logit is not finite.
+    /// Runs one step; returns the best token of each logit row, and the token of each sample with its
+    /// log probability, rank and most likely tokens.
     #[pyo3(signature = (*, token_ids, row_starts, first_positions, table_starts, block_ids, logit_rows,
-        block_copies=vec![], logits=None))]
+        samples=vec![], block_copies=vec![], logits=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword arguments, one for each array of the plan"
@@ -62,9 +69,10 @@ impl PyRunner {
         table_starts: &Bound<'_, PyAny>,
         block_ids: &Bound<'_, PyAny>,
         logit_rows: &Bound<'_, PyAny>,
+        samples: Vec<SampleArguments>,
         block_copies: Vec<(u32, u32)>,
         logits: Option<PyBuffer<f32>>,
-    ) -> PyResult<Vec<Option<u32>>> {
+    ) -> PyResult<(Vec<Option<u32>>, Vec<Option<SampledToken>>)> {
         let token_ids = read_words("token_ids", token_ids)?;
         let row_starts = read_words("row_starts", row_starts)?;
         let first_positions = read_words("first_positions", first_positions)?;
@@ -94,9 +102,15 @@ impl PyRunner {
             table_starts: &table_starts,
             block_ids: &block_ids,
             logit_rows: &logit_rows,
+            samples: &samples.into_iter().map(spec_of).collect::<Vec<_>>(),
             block_copies: &block_copies,
         };
-        Ok(self.with(py, |runner| runner.step(&input, logits))?)
+        let output = self.with(py, |runner| runner.step(&input, logits))?;
+        let sampled = output.sampled.into_iter();
+        Ok((
+            output.best,
+            sampled.map(|token| token.map(token_of)).collect(),
+        ))
     }
 
     /// Name of the instruction set in use.

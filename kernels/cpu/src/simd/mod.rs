@@ -93,6 +93,11 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn int_add(self, a: Self::Int, b: Self::Int) -> Self::Int;
     /// For each lane: product of the two first `i16` plus product of the two second.
     fn pair_dot(self, a: Self::Int, b: Self::Int) -> Self::Int;
+    /// For each lane of 16 bits: product of the two low bytes plus product of the two high ones, those
+    /// of `a` unsigned and those of `b` signed; the sum must fit.
+    fn byte_dot(self, a: Self::Int, b: Self::Int) -> Self::Int;
+    /// Wrapping sum of 16-bit lanes.
+    fn add16(self, a: Self::Int, b: Self::Int) -> Self::Int;
     /// Logical shift right of 16-bit lanes by less than 16.
     fn shr16(self, a: Self::Int, by: u8) -> Self::Int;
     /// Shift left of 16-bit lanes by less than 16.

@@ -157,6 +157,24 @@ impl Simd for Portable {
         })
     }
     #[inline(always)]
+    fn byte_dot(self, a: Self::Int, b: Self::Int) -> Self::Int {
+        zip(a, b, |a, b| {
+            let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
+            let product = |i: usize| i32::from(a[i]) * i32::from(b[i].cast_signed());
+            let sum = |i: usize| (product(i) + product(i + 1)).clamp(-32768, 32767) as i16;
+            pair(sum(0), sum(2))
+        })
+    }
+    #[inline(always)]
+    fn add16(self, a: Self::Int, b: Self::Int) -> Self::Int {
+        zip(a, b, |a, b| {
+            pair(
+                first(a).wrapping_add(first(b)),
+                second(a).wrapping_add(second(b)),
+            )
+        })
+    }
+    #[inline(always)]
     fn shr16(self, a: Self::Int, by: u8) -> Self::Int {
         let mask = (0xFFFF_u32 >> by) * 0x1_0001;
         map(a, |a| (a >> by) & mask)

@@ -56,6 +56,8 @@ fn results<S: Simd>(s: S, floats: [[f32; LANES]; 2], words: [[u32; LANES]; 2]) -
         s.int_or(left, right),
         s.int_add(left, right),
         s.pair_dot(left, right),
+        s.byte_dot(left, right),
+        s.add16(left, right),
         s.shr16(left, 4),
         s.shr16(left, 12),
         s.shl16(left, 8),

@@ -12,14 +12,15 @@ use std::arch::x86_64::{
     __m256, __m256i, _MM_FROUND_TO_NEAREST_INT, _MM_HINT_T0, _mm_add_epi32, _mm_add_ps, _mm_add_ss,
     _mm_cvtsi32_si128, _mm_cvtsi128_si32, _mm_cvtss_f32, _mm_loadl_epi64, _mm_loadu_si128,
     _mm_max_ps, _mm_max_ss, _mm_movehl_ps, _mm_packs_epi32, _mm_prefetch, _mm_shuffle_epi32,
-    _mm_shuffle_ps, _mm_storeu_si128, _mm256_add_epi32, _mm256_add_ps, _mm256_and_si256,
-    _mm256_andnot_ps, _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_castsi256_si128,
-    _mm256_cvtepi8_epi32, _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32, _mm256_cvtepu16_epi32,
-    _mm256_cvtph_ps, _mm256_cvtps_epi32, _mm256_cvtps_ph, _mm256_div_ps, _mm256_extractf128_ps,
-    _mm256_extracti128_si256, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256,
-    _mm256_madd_epi16, _mm256_max_ps, _mm256_min_ps, _mm256_mul_ps, _mm256_or_si256,
-    _mm256_set1_epi32, _mm256_set1_ps, _mm256_sll_epi16, _mm256_slli_epi32, _mm256_sra_epi16,
-    _mm256_srl_epi16, _mm256_storeu_ps, _mm256_storeu_si256, _mm256_sub_ps,
+    _mm_shuffle_ps, _mm_storeu_si128, _mm256_add_epi16, _mm256_add_epi32, _mm256_add_ps,
+    _mm256_and_si256, _mm256_andnot_ps, _mm256_castps256_ps128, _mm256_castsi256_ps,
+    _mm256_castsi256_si128, _mm256_cvtepi8_epi32, _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32,
+    _mm256_cvtepu16_epi32, _mm256_cvtph_ps, _mm256_cvtps_epi32, _mm256_cvtps_ph, _mm256_div_ps,
+    _mm256_extractf128_ps, _mm256_extracti128_si256, _mm256_fmadd_ps, _mm256_loadu_ps,
+    _mm256_loadu_si256, _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_max_ps, _mm256_min_ps,
+    _mm256_mul_ps, _mm256_or_si256, _mm256_set1_epi32, _mm256_set1_ps, _mm256_sll_epi16,
+    _mm256_slli_epi32, _mm256_sra_epi16, _mm256_srl_epi16, _mm256_storeu_ps, _mm256_storeu_si256,
+    _mm256_sub_ps,
 };
 
 /// AVX2, FMA and F16C; made only by [`Avx2::detect`].
@@ -179,6 +180,14 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn pair_dot(self, a: __m256i, b: __m256i) -> __m256i {
         vector!(_mm256_madd_epi16(a, b))
+    }
+    #[inline(always)]
+    fn byte_dot(self, a: __m256i, b: __m256i) -> __m256i {
+        vector!(_mm256_maddubs_epi16(a, b))
+    }
+    #[inline(always)]
+    fn add16(self, a: __m256i, b: __m256i) -> __m256i {
+        vector!(_mm256_add_epi16(a, b))
     }
     #[inline(always)]
     fn shr16(self, a: __m256i, by: u8) -> __m256i {
