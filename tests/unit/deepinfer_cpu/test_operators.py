@@ -90,9 +90,9 @@ def test_attention(operators, num_rows, num_positions, num_qo_heads, num_kv_head
     np.testing.assert_allclose(out, expected.numpy(), rtol=2e-5, atol=2e-5)
 
 
-def make_matrix(storage):
+def make_matrix(storage, seed=0):
     """A matrix of 256 inputs, and its numbers [outputs, 256]."""
-    tensor = make_random_tensors(make_tiny_config("llama", hidden_size=256), storage)["layers.0.gate_proj"]
+    tensor = make_random_tensors(make_tiny_config("llama", hidden_size=256), storage, seed=seed)["layers.0.gate_proj"]
     rows, columns = tensor.shape
     numbers = dequantize(tensor.data, tensor.storage, tensor.shape).astype(np.float64)
     return deepinfer_cpu.Matrix(storage, rows, columns, tensor.data), numbers
@@ -114,13 +114,13 @@ def test_linear(operators, storage, activations, bound):
 
 
 def test_grouped_linear(operators):
-    matrices = [make_matrix("q4_k"), make_matrix("q4_k"), make_matrix("q4_k")]
+    matrices = [make_matrix("q4_k", seed) for seed in range(3)]
     starts = [0, 4, 4, 9]
     x = random(9, 256)
     out = np.full((9, matrices[0][0].shape[0]), np.nan, np.float32)
     operators.grouped_linear([matrix for matrix, _ in matrices], starts, x, out)
     expected = np.concatenate(
-        [x[begin:end] @ numbers.T for (_, numbers), begin, end in zip(matrices, starts, starts[1:], strict=True)]
+        [x[begin:end] @ numbers.T for (_, numbers), begin, end in zip(matrices, starts[:-1], starts[1:], strict=True)]
     )
     assert relative_error(out, expected) < 2e-4
     with pytest.raises(deepinfer_cpu.ShapeError, match="starts"):

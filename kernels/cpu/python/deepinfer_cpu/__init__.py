@@ -2,6 +2,8 @@
 
 from deepinfer_cpu._native import (
     CpuError,
+    Matrix,
+    Operators,
     PlanError,
     Runner,
     ShapeError,
@@ -19,6 +21,8 @@ from deepinfer_cpu._native import (
 
 __all__ = [
     "CpuError",
+    "Matrix",
+    "Operators",
     "PlanError",
     "Runner",
     "ShapeError",

@@ -72,7 +72,7 @@ impl PyRunner {
         samples: Vec<SampleArguments>,
         block_copies: Vec<(u32, u32)>,
         logits: Option<PyBuffer<f32>>,
-    ) -> PyResult<(Vec<Option<u32>>, Vec<Option<SampledToken>>)> {
+    ) -> PyResult<StepTokens> {
         let token_ids = read_words("token_ids", token_ids)?;
         let row_starts = read_words("row_starts", row_starts)?;
         let first_positions = read_words("first_positions", first_positions)?;
@@ -106,11 +106,8 @@ impl PyRunner {
             block_copies: &block_copies,
         };
         let output = self.with(py, |runner| runner.step(&input, logits))?;
-        let sampled = output.sampled.into_iter();
-        Ok((
-            output.best,
-            sampled.map(|token| token.map(token_of)).collect(),
-        ))
+        let tokens = output.sampled.into_iter().map(|token| token.map(token_of));
+        Ok((output.best, tokens.collect()))
     }
 
     /// Name of the instruction set in use.
@@ -141,6 +138,9 @@ impl PyRunner {
         })
     }
 }
+
+/// Best tokens of the logit rows, and tokens of the samples.
+type StepTokens = (Vec<Option<u32>>, Vec<Option<SampledToken>>);
 
 /// Copies an array of native 32-bit unsigned integers.
 fn read_words(field: &'static str, array: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {

@@ -17,6 +17,7 @@ pub struct TokenLogprob {
     pub top: Vec<(u32, f64)>,
 }
 
+#[expect(clippy::float_cmp, reason = "equal logits rank by token id")]
 pub(super) fn token_logprob(
     kernels: &dyn Kernels,
     logits: &[f32],

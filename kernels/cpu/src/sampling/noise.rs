@@ -36,6 +36,7 @@ impl Draw {
     /// The candidate with the largest score (logit - best) / temperature + noise, the lower one on ties.
     ///
     /// `first` is a candidate; to look at a likely one first saves most of the logarithms.
+    #[expect(clippy::float_cmp, reason = "equal scores go to the lower token")]
     pub(super) fn from(
         &self,
         candidates: impl Iterator<Item = u32>,
