@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 # Assumed before anything was counted: what copied tokens do in text that repeats itself now and then.
@@ -12,28 +11,16 @@ _PRIOR_LOW, _PRIOR_HIGH = 0.3, 0.97
 _PRIOR_WEIGHT = 4.0
 _CELL_WEIGHT = 8.0
 _MAX_COUNT = 1024.0  # beyond it old counts fade
+_MAX_LENGTH = 64  # longer matches are trusted as this one
 _NUM_LENGTH_CLASSES = 11
 _NUM_AGREEMENT_CLASSES = 3
 _NUM_RECORD_CLASSES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class MatchKind:
-    """What the confidence of a copied token depends on.
-
-    Attributes:
-        length: equal tokens before it, drafts in between included.
-        agreement: 0 if the match is the only place, 1 if all places agree on what follows, 2 if they do not.
-        record: how the request's last drafts did, see `classify_record`.
-    """
-
-    length: int
-    agreement: int
-    record: int
-
-
 class AcceptanceTable:
-    """Counts of right and wrong drafts. A kind with few counts leans on all kinds of its length, those on a prior."""
+    """Counts of right and wrong drafts by what is known before: the equal tokens before the draft (drafts in between
+    included), whether all places of the match agree (see `classify_agreement`), and how the request's last drafts did
+    (see `classify_record`). A kind with few counts leans on all kinds of its length, those on a prior."""
 
     __slots__ = ("_cells", "_lengths")
 
@@ -42,19 +29,19 @@ class AcceptanceTable:
         num_cells = _NUM_LENGTH_CLASSES * _NUM_AGREEMENT_CLASSES * _NUM_RECORD_CLASSES
         self._cells = [[0.0, 0.0] for _ in range(num_cells)]
 
-    def confidence(self, kind: MatchKind) -> float:
+    def confidence(self, length: int, agreement: int, record: int) -> float:
         """Probability that a draft of this kind is right if those before it are."""
-        length_class = classify_length(kind.length)
+        length = min(length, _MAX_LENGTH)
+        length_class = _LENGTH_CLASSES[length]
         tried, right = self._lengths[length_class]
-        prior = _PRIOR_LOW + (_PRIOR_HIGH - _PRIOR_LOW) * (1.0 - math.exp((1.0 - kind.length) / _PRIOR_SCALE))
-        by_length = (right + _PRIOR_WEIGHT * prior) / (tried + _PRIOR_WEIGHT)
-        tried, right = self._cells[_cell(length_class, kind)]
+        by_length = (right + _PRIOR_WEIGHT * _PRIORS[length]) / (tried + _PRIOR_WEIGHT)
+        tried, right = self._cells[_cell(length_class, agreement, record)]
         return (right + _CELL_WEIGHT * by_length) / (tried + _CELL_WEIGHT)
 
-    def observe(self, kind: MatchKind, is_right: bool) -> None:
+    def observe(self, length: int, agreement: int, record: int, is_right: bool) -> None:
         """Count a draft whose predecessors were all right."""
-        length_class = classify_length(kind.length)
-        for counts in (self._lengths[length_class], self._cells[_cell(length_class, kind)]):
+        length_class = _LENGTH_CLASSES[min(length, _MAX_LENGTH)]
+        for counts in (self._lengths[length_class], self._cells[_cell(length_class, agreement, record)]):
             counts[0] += 1.0
             counts[1] += is_right
             if counts[0] > _MAX_COUNT:
@@ -70,7 +57,7 @@ def classify_length(length: int) -> int:
 
 
 def classify_agreement(num_places: int, num_agreeing: int) -> int:
-    """See `MatchKind.agreement`."""
+    """0 if the match is the only place, 1 if all places agree on what follows, 2 if they do not."""
     if num_places == 1:
         return 0
     return 1 if num_agreeing == num_places else 2
@@ -83,5 +70,12 @@ def classify_record(ratio: float | None) -> int:
     return 1 if ratio < 0.4 else 2 if ratio < 0.8 else 3
 
 
-def _cell(length_class: int, kind: MatchKind) -> int:
-    return (length_class * _NUM_AGREEMENT_CLASSES + kind.agreement) * _NUM_RECORD_CLASSES + kind.record
+def _cell(length_class: int, agreement: int, record: int) -> int:
+    return (length_class * _NUM_AGREEMENT_CLASSES + agreement) * _NUM_RECORD_CLASSES + record
+
+
+_LENGTH_CLASSES: Final = [classify_length(length) for length in range(_MAX_LENGTH + 1)]
+_PRIORS: Final = [
+    _PRIOR_LOW + (_PRIOR_HIGH - _PRIOR_LOW) * (1.0 - math.exp((1.0 - length) / _PRIOR_SCALE))
+    for length in range(_MAX_LENGTH + 1)
+]

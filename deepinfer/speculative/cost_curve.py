@@ -23,6 +23,7 @@ class RowCurve:
         self._samples: dict[int, deque[float]] = {}
         self._curve: list[float] = []
         self._num_until_refresh = 0
+        self._least_row_seconds: dict[int, float] = {}
 
     @property
     def is_measured(self) -> bool:
@@ -46,7 +47,18 @@ class RowCurve:
         if self._num_until_refresh <= 0 or not self._curve:
             self._num_until_refresh = _REFRESH_INTERVAL
             self._curve = self._interpolate(cost)
+            self._least_row_seconds.clear()
         return self._curve
+
+    def least_row_seconds(self, num_rows: int) -> float:
+        """The least time for each of some rows more than `num_rows`, by the curve that `row_seconds` gave last."""
+        least = self._least_row_seconds.get(num_rows)
+        if least is None:
+            curve = self._curve
+            start = min(num_rows, len(curve) - 2)
+            least = min((curve[rows] - curve[start]) / (rows - start) for rows in range(start + 1, len(curve)))
+            self._least_row_seconds[num_rows] = least
+        return least
 
     def _interpolate(self, cost: StepCost) -> list[float]:
         knots = sorted(self._samples)

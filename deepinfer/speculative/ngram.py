@@ -5,22 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from deepinfer.request import Request
-from deepinfer.speculative.confidence import AcceptanceTable, MatchKind, classify_agreement, classify_record
+from deepinfer.speculative.confidence import AcceptanceTable, classify_agreement, classify_record
 from deepinfer.speculative.proposer import Draft
 from deepinfer.speculative.token_index import TokenIndex
 
 _RECORD_DECAY = 0.85
-_NO_MATCH = MatchKind(length=0, agreement=0, record=0)
 
 
 @dataclass(slots=True)
 class _RequestState:
-    """One request: its index, the share of its drafts that were right lately, and the guess not yet judged."""
+    """One request.
+
+    Attributes:
+        record: share of its drafts that were right lately.
+        guess: the guess not yet judged; empty without one.
+        length, agreement, record_class: what its confidence rested on.
+    """
 
     index: TokenIndex = field(default_factory=TokenIndex)
     record: float | None = None
     guess: list[int] = field(default_factory=list)
-    first_kind: MatchKind = _NO_MATCH
+    length: int = 0
+    agreement: int = 0
+    record_class: int = 0
 
 
 class NgramProposer:
@@ -31,7 +38,7 @@ class NgramProposer:
         self.table = AcceptanceTable()
         self._states: dict[str, _RequestState] = {}
 
-    def propose(self, request: Request, max_tokens: int) -> Draft | None:
+    def propose(self, request: Request, max_tokens: int, min_survival: float = 0.0) -> Draft | None:
         """Copy what followed the longest match of the last tokens."""
         state = self._states.get(request.request_id)
         if state is None:
@@ -45,12 +52,22 @@ class NgramProposer:
         if match is None or max_tokens < 1:
             state.guess = []
             return None
-        agreement = classify_agreement(match.num_places, match.num_agreeing)
         num_pending = request.num_pending_tokens
         state.guess = index.copy_from(match.end, num_pending + max_tokens)
-        state.first_kind = MatchKind(match.length, agreement, classify_record(state.record))
-        kinds = (_kind_at(state.first_kind, depth) for depth in range(len(state.guess)))
-        return Draft(list(state.guess), [self.table.confidence(kind) for kind in kinds], num_pending)
+        state.length = match.length
+        state.agreement = classify_agreement(match.num_places, match.num_agreeing)
+        state.record_class = classify_record(state.record)
+        survivals: list[float] = []
+        survival = 1.0
+        for depth in range(num_pending + max_tokens):
+            # A draft so many tokens later continues a match that is so much longer.
+            survival *= self.table.confidence(state.length + depth, state.agreement, state.record_class)
+            if survival < min_survival:
+                break
+            survivals.append(survival)
+        if len(survivals) <= num_pending:
+            return None
+        return Draft(state.guess[: len(survivals)], survivals[num_pending:], num_pending)
 
     def observe(self, request: Request, num_new_tokens: int) -> None:
         """Judge the last guess by the tokens that came."""
@@ -60,7 +77,7 @@ class NgramProposer:
         new_token_ids = request.output_token_ids[-num_new_tokens:]
         for depth, (token_id, guessed) in enumerate(zip(new_token_ids, state.guess, strict=False)):
             is_right = token_id == guessed
-            self.table.observe(_kind_at(state.first_kind, depth), is_right)
+            self.table.observe(state.length + depth, state.agreement, state.record_class, is_right)
             state.record = is_right if state.record is None else _decay(state.record, is_right)
             if not is_right:
                 break
@@ -69,11 +86,6 @@ class NgramProposer:
     def forget(self, request_id: str) -> None:
         """Drop the index of a request."""
         self._states.pop(request_id, None)
-
-
-def _kind_at(first: MatchKind, depth: int) -> MatchKind:
-    """A draft `depth` tokens later continues a match that is so much longer."""
-    return MatchKind(first.length + depth, first.agreement, first.record) if depth else first
 
 
 def _decay(record: float, is_right: bool) -> float:

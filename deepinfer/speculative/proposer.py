@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
-from operator import mul
 from typing import Protocol
 
 from deepinfer.request import Request
@@ -16,17 +14,13 @@ class Draft:
 
     Attributes:
         token_ids: the guess.
-        confidences: for each of them the probability that it is right if all before it are.
-        num_pending: tokens at its start that stand for what a step in flight gives; the drafts follow.
+        survivals: for each draft the probability that it and all tokens before it are right; never increasing.
+        num_pending: tokens at the start that stand for what a step in flight gives; the drafts follow.
     """
 
     token_ids: list[int]
-    confidences: list[float]
+    survivals: list[float]
     num_pending: int = 0
-
-    def survivals(self) -> list[float]:
-        """For each draft the probability that it and all before it are right; never increasing."""
-        return list(accumulate(self.confidences, mul))[self.num_pending :]
 
 
 class Proposer(Protocol):
@@ -36,8 +30,9 @@ class Proposer(Protocol):
     probability that the model gives to it, and choosing by its confidence whether to verify it changes no output.
     """
 
-    def propose(self, request: Request, max_tokens: int) -> Draft | None:
-        """Guess the next tokens: the request's pending ones, and up to `max_tokens` more; None without a guess."""
+    def propose(self, request: Request, max_tokens: int, min_survival: float = 0.0) -> Draft | None:
+        """Guess the next tokens: the request's pending ones, and up to `max_tokens` drafts that survive with at least
+        `min_survival`; None without any."""
         ...
 
     def observe(self, request: Request, num_new_tokens: int) -> None:

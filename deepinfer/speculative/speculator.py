@@ -11,7 +11,7 @@ from deepinfer.request import Request
 from deepinfer.speculative.cost_curve import RowCurve
 from deepinfer.speculative.ngram import NgramProposer
 from deepinfer.speculative.proposer import Draft, Proposer
-from deepinfer.speculative.verify_length import choose_num_drafts, share_drafts
+from deepinfer.speculative.verify_length import choose_num_drafts, compute_min_survival, share_drafts
 
 # Where nothing seems worth verifying, now and then something is, lest a curve measured in a bad moment stays for ever.
 _TRIAL_INTERVAL = 64
@@ -42,18 +42,28 @@ class Speculator:
     def propose(self, requests: Sequence[Request], max_rows: int, cost: StepCost) -> dict[str, list[int]]:
         """Drafts worth verifying; see `DraftPolicy`."""
         max_tokens = self.max_draft_tokens
+        row_seconds: list[float] = []
+        context_seconds = min_survival = 0.0
+        is_trial = self._num_steps_without == _TRIAL_INTERVAL - 1
+        if self._num_draft_tokens is None:
+            row_seconds = self.curve.row_seconds(cost)
+            self._pair_seconds = cost.decode_pair_seconds
+            context_seconds = self._pair_seconds * sum(request.num_computed_tokens for request in requests)
+            total = row_seconds[min(len(requests), len(row_seconds) - 1)] + context_seconds
+            least = self.curve.least_row_seconds(len(requests))
+            min_survival = _TRIAL_SURVIVAL if is_trial else compute_min_survival(least, total, len(requests))
         guessed: list[tuple[Request, Draft]] = []
         for request in requests:
-            draft = self._proposer.propose(request, max_tokens)
+            draft = self._proposer.propose(request, max_tokens, min_survival)
             if draft is not None:
                 guessed.append((request, draft))
-        if not guessed:
-            return {}
-        survivals = [draft.survivals() for _, draft in guessed]
-        if self._num_draft_tokens is None:
-            counts = self._choose_counts(survivals, requests, max_rows, cost)
-        else:
+        survivals = [draft.survivals for _, draft in guessed]
+        if self._num_draft_tokens is not None:
             counts = share_drafts([[1.0] * len(values) for values in survivals], max_rows)
+        else:
+            counts = self._choose_counts(
+                survivals, row_seconds, context_seconds, len(requests), max_rows, is_trial=is_trial
+            )
         return {
             request.request_id: draft.token_ids[: draft.num_pending + count]
             for (request, draft), count in zip(guessed, counts, strict=True)
@@ -74,19 +84,22 @@ class Speculator:
         self._proposer.forget(request.request_id)
 
     def _choose_counts(
-        self, survivals: list[list[float]], requests: Sequence[Request], max_rows: int, cost: StepCost
+        self,
+        survivals: list[list[float]],
+        row_seconds: list[float],
+        context_seconds: float,
+        num_requests: int,
+        max_rows: int,
+        *,
+        is_trial: bool,
     ) -> list[int]:
-        self._pair_seconds = cost.decode_pair_seconds
-        context_seconds = cost.decode_pair_seconds * sum(request.num_computed_tokens for request in requests)
-        row_seconds = self.curve.row_seconds(cost)
+        if is_trial:
+            self._num_steps_without = 0
+            return share_drafts([values[:1] for values in survivals], min(max_rows, 1 + num_requests // 4))
         # Requests without a guess have a row and a sure token as well.
-        without_guess: list[list[float]] = [[]] * (len(requests) - len(survivals))
+        without_guess: list[list[float]] = [[]] * (num_requests - len(survivals))
         num_drafts = choose_num_drafts([*survivals, *without_guess], row_seconds, context_seconds, max_rows)
         self._num_steps_without = 0 if num_drafts else self._num_steps_without + 1
-        if self._num_steps_without == _TRIAL_INTERVAL:
-            self._num_steps_without = 0
-            num_likely = sum(values[0] >= _TRIAL_SURVIVAL for values in survivals)
-            num_drafts = min(num_likely, max_rows, 1 + len(requests) // 4)
         return share_drafts(survivals, num_drafts)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _NEGLIGIBLE = 0.02
+_LEAST_SECONDS = 1e-9  # a curve fitted to next to nothing may start at zero
 
 
 def choose_num_drafts(
@@ -34,6 +35,7 @@ def choose_num_drafts(
     num_rows = len(survivals)
     last = len(row_seconds) - 1
     expected = float(num_rows)
+    extra_seconds = max(extra_seconds, _LEAST_SECONDS)
     best_rate = expected / (row_seconds[min(num_rows, last)] + extra_seconds)
     best = 0
     for count, value in enumerate(ranked, 1):
@@ -42,6 +44,16 @@ def choose_num_drafts(
         if rate > best_rate:
             best_rate, best = rate, count
     return best
+
+
+def compute_min_survival(least_row_seconds: float, seconds: float, num_requests: int) -> float:
+    """What a draft must survive with to be worth verifying in any total: less never raises tokens / seconds.
+
+    Args:
+        least_row_seconds: the least time that a further row takes, averaged over any number of further rows.
+        seconds: what the step takes without drafts; the rate is `num_requests` / `seconds` then.
+    """
+    return min(1.0, least_row_seconds * num_requests / seconds) if seconds > 0.0 else 0.0
 
 
 def share_drafts(survivals: Sequence[Sequence[float]], num_drafts: int) -> list[int]:

@@ -65,3 +65,11 @@ def test_impossible_steps_are_ignored(rows, seconds):
     curve = RowCurve()
     curve.observe(rows, seconds, 0.0)
     assert not curve.is_measured
+
+
+def test_the_least_time_of_a_further_row():
+    curve = RowCurve()
+    for rows in (1, 4, 8, 12):
+        curve.observe(rows, 3.0 + 2.0 * rows, 0.0)
+    curve.row_seconds(COST)
+    assert [curve.least_row_seconds(rows) for rows in (1, 7, 511, 512, 9999)] == pytest.approx([2.0] * 5)

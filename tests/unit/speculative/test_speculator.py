@@ -42,14 +42,14 @@ def test_a_fixed_length_is_cut_by_the_room():
 def test_wrong_drafts_lose_their_confidence_and_right_ones_win_it():
     proposer = NgramProposer()
     wrong, right = make_request("wrong", prompt=[5, 6] * 3), make_request("right", prompt=PHRASE * 2)
-    before = [proposer.propose(request, 4).confidences[0] for request in (wrong, right)]
+    before = [proposer.propose(request, 4).survivals[0] for request in (wrong, right)]
     for step in range(60):
         for request, token_id in ((wrong, 100 + step), (right, PHRASE[step % 10])):
             proposer.propose(request, 4)
             request.output_token_ids.append(token_id)
             proposer.observe(request, 1)
         wrong.output_token_ids += [5, 6]
-    after = [proposer.propose(request, 4).confidences[0] for request in (wrong, right)]
+    after = [proposer.propose(request, 4).survivals[0] for request in (wrong, right)]
     assert after[0] < 0.2 < before[0]
     assert after[1] > 0.97 >= before[1]
 

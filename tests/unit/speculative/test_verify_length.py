@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepinfer.speculative import choose_num_drafts, share_drafts
+from deepinfer.speculative import RowCurve, choose_num_drafts, share_drafts
+from deepinfer.speculative.verify_length import compute_min_survival
 
 
 def falling(values):
@@ -68,7 +69,29 @@ def test_a_flat_curve_verifies_all_and_a_steep_one_nothing():
     assert choose_num_drafts(survivals, [float(rows) for rows in range(20)], 0.0, 99) == 0
 
 
+def test_a_curve_of_zeros_is_no_error():
+    assert choose_num_drafts([[0.9, 0.8], []], [0.0] * 9, 0.0, 9) == 2
+
+
 def test_looks_over_a_step_of_the_curve():
     curve = [0.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0]
     assert choose_num_drafts([[0.95, 0.9, 0.85, 0.8, 0.75]], curve, 0.0, 99) == 5
     assert choose_num_drafts([[0.95, 0.9, 0.85]], curve, 0.0, 1) == 0
+
+
+@given(rows, curves, st.floats(0.0, 5.0))
+def test_what_survives_too_little_is_never_worth_it(survivals, steps, extra):
+    """Without the drafts below the bound the best rate is the same."""
+    num_requests = len(survivals)
+    curve = RowCurve()
+    curve._curve, curve._num_until_refresh = list(itertools.accumulate([1.0] * 30 + steps)), 10**6
+    seconds = curve._curve
+    bound = compute_min_survival(curve.least_row_seconds(num_requests), seconds[num_requests] + extra, num_requests)
+    pruned = [[value for value in values if value >= bound] for values in survivals]
+
+    def best_rate(values):
+        count = choose_num_drafts(values, seconds, extra, 99)
+        taken = sorted((value for each in values for value in each), reverse=True)[:count]
+        return (num_requests + sum(taken)) / (seconds[num_requests + count] + extra)
+
+    assert best_rate(pruned) == pytest.approx(best_rate(survivals))
