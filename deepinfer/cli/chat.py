@@ -154,11 +154,19 @@ class Conversation:
 
         pieces: list[str] = []
         timings: dict[str, Any] | None = None
+        is_thinking = False
         try:
             async for event in self._target.stream_chat(self.messages, self._options):
                 for choice in event.data.get("choices") or ():
-                    piece = (choice.get("delta") or {}).get("content") or ""
+                    delta = choice.get("delta") or {}
+                    thought, piece = delta.get("reasoning_content") or "", delta.get("content") or ""
+                    if thought:
+                        is_thinking = True
+                        console.print(thought, end="", style="dim", markup=False, soft_wrap=True)
                     if piece:
+                        if is_thinking:
+                            is_thinking = False
+                            console.print("\n")
                         pieces.append(piece)
                         console.print(piece, end="", markup=False, soft_wrap=True)
                 timings = event.data.get("timings") or timings

@@ -50,6 +50,13 @@ function add(kind, text) {
   return box;
 }
 
+function addThinking(box) {
+  const part = document.createElement("div");
+  part.className = "thinking";
+  box.prepend(part);
+  return part;
+}
+
 function figures(timings, seconds) {
   const line = document.createElement("span");
   line.className = "figures";
@@ -77,7 +84,7 @@ async function answer() {
   send.textContent = "Stop";
   const conversation = messages; // what is stopped by "New chat" must not end up in the new one
   const box = add("assistant busy", ""), text = box.firstChild, begin = performance.now();
-  let timings = null;
+  let timings = null, thinking = null;
   try {
     const response = await fetch("/v1/chat/completions", {
       method: "POST", headers: headers(), body: JSON.stringify(requestBody()), signal: running.signal,
@@ -86,7 +93,12 @@ async function answer() {
     for await (const event of readEvents(response.body)) {
       if (event.error) throw new Error(event.error.message);
       const isAtEnd = chat.scrollHeight - chat.scrollTop - chat.clientHeight < 40;
-      text.data += event.choices[0]?.delta.content ?? "";
+      const delta = event.choices[0]?.delta ?? {};
+      if (delta.reasoning_content) {
+        thinking ??= addThinking(box);
+        thinking.textContent += delta.reasoning_content;
+      }
+      text.data += delta.content ?? "";
       timings = event.timings ?? timings;
       if (isAtEnd) chat.scrollTop = chat.scrollHeight;
     }
