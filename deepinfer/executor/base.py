@@ -11,9 +11,13 @@ from deepinfer.outputs import ModelRunnerOutput, SchedulerOutput
 class Executor(Protocol):
     """Holds weights and KV blocks and executes plans.
 
-    One thread calls `execute` at a time. An executor keeps the token ids and block table of each request it was given
-    by `NewRequestData`, appends the tokens it samples, and forgets a request named in `preempted_request_ids` or
-    `finished_request_ids`.
+    One thread calls `execute` at a time, with plans in their order. An executor keeps the token ids and block table of
+    each request it was given by `NewRequestData`, appends the tokens it samples, and forgets a request named in
+    `preempted_request_ids` or `finished_request_ids`.
+
+    A plan may have been made while the one before it was executed. Then it leaves to the executor what only that one's
+    result tells: at which position the row of a request stands, and whether its drafts still make sense. It may have a
+    row of a request that has ended meanwhile, whose result nobody reads, in blocks that others get by later plans.
     """
 
     @property
