@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from deepinfer import CacheConfig, EngineConfig, SamplingParams, SchedulerConfig
+from deepinfer import CacheConfig, EngineConfig, SamplingParams, SchedulerConfig, SpeculativeConfig
 from deepinfer.engine.build import make_engine_core
 from deepinfer.executor.scripted import ScriptedExecutor, make_scripted_model_config
 from deepinfer.request import FinishReason
 from deepinfer.scheduler.drafts import clip_drafts
+from deepinfer.speculative import make_speculator
 from deepinfer.testing.foreseen_drafts import KINDS, ForeseenDrafts
 
 VOCAB_SIZE = 12
@@ -90,7 +91,7 @@ def expected():
             for constraint in (None, OddTokens())}  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [None, *KINDS])
+@pytest.mark.parametrize("kind", [None, *KINDS, "ngram", "auto"])
 @pytest.mark.parametrize("is_constrained", [False, True])
 @pytest.mark.parametrize(
     "limits",
@@ -100,8 +101,11 @@ def expected():
 def test_same_results(expected, kind, is_constrained, limits):
     results = expected[is_constrained]
     drafts = None
-    if kind is not None:
+    if kind in KINDS:
         drafts = ForeseenDrafts({name: each[0] for name, each in results.items()}, kind, vocab_size=VOCAB_SIZE)
+    elif kind is not None:
+        num_draft_tokens = None if kind == "auto" else 4
+        drafts = make_speculator(SpeculativeConfig(proposer="ngram", num_draft_tokens=num_draft_tokens))
     core = build(overlap=True, drafts=drafts, **limits)
     got, num_preemptions = serve(core, constraint=OddTokens() if is_constrained else None)
     assert got == results
