@@ -1,13 +1,13 @@
 """What long prompts do to the chats beside them, with the time budget of steps on and off.
 
     scripts/bench fairness [--chats 16] [--long-tokens 7000] [--longs 4] [--load 0.5] [--target-itl-ms 250]
-    scripts/bench fairness --simulate
+    scripts/bench fairness --simulate fast|slow
 
 The first form starts `deepinfer serve` with the budget and again without. It times one long prompt alone, and then
 sends long prompts so often that they need the share `--load` of the machine's time, because a rate fixed in advance
 would either drown a machine or bore it. Chats answer all the time. The second form runs the scheduler against a
-simulated machine (10,000 prompt tokens a second, one prompt of 7,000 tokens each second, 16 chats): exact, repeatable,
-and done in a second.
+simulated machine, repeatable and done in seconds: a fast one with 10,000 prompt tokens a second and one prompt of 7,000
+tokens each second, or a slow one with the step times of two AVX2 cores, 500 tokens a second, and one each 28 seconds.
 
 Printed: gaps between tokens of the chats, first-token times of the long prompts, longest time in the queue beside the
 aging bound. Only the ratios of one run mean anything.
@@ -37,9 +37,24 @@ from deepinfer.testing.simulated_machine import SimulatedMachine
 
 READY_SECONDS = 300.0
 CHAT_PROMPT_WORDS, CHAT_TOKENS = 20, 96
-SIMULATED_COST = StepCost(2e-3, 1e-4, 4e-9, 3e-4, 5e-8)
-SIMULATED_TARGET_MS = 40.0
 BOUND_SECONDS = SchedulerConfig().max_wait_seconds
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A machine that is only calculated, and what it is given to do."""
+
+    cost: StepCost
+    target_ms: float
+    max_num_batched_tokens: int
+    interval_seconds: float
+    seconds: float
+
+
+SIMULATED = {
+    "fast": Simulated(StepCost(2e-3, 1e-4, 4e-9, 3e-4, 5e-8), 40.0, 2048, 1.0, 60.0),
+    "slow": Simulated(StepCost(5.4e-3, 2e-3, 1e-8, 2.4e-3, 1e-7), 250.0, 512, 28.0, 300.0),
+}
 
 
 @dataclass
@@ -140,10 +155,13 @@ def run_server(a: argparse.Namespace, target_ms: float, port: int) -> dict[str, 
             server.terminate()
 
 
-def simulate(target_ms: float, a: argparse.Namespace, *, seconds: float = 60.0) -> dict[str, Any]:
-    """One long prompt a second beside the chats, on a simulated machine."""
-    machine = SimulatedMachine(SIMULATED_COST)
-    scheduler = SchedulerConfig(max_num_batched_tokens=2048, target_itl_seconds=target_ms / 1e3 or None)
+def simulate(target_ms: float, a: argparse.Namespace) -> dict[str, Any]:
+    """Long prompts at a steady pace beside the chats, on a simulated machine."""
+    kind = SIMULATED[a.simulate]
+    machine = SimulatedMachine(kind.cost)
+    scheduler = SchedulerConfig(
+        max_num_batched_tokens=kind.max_num_batched_tokens, target_itl_seconds=target_ms / 1e3 or None
+    )
     core = make_engine_core(
         EngineConfig(model=Path("simulated"), scheduler=scheduler), machine, model_identity=b"",
         clock=lambda: machine.now,
@@ -158,14 +176,14 @@ def simulate(target_ms: float, a: argparse.Namespace, *, seconds: float = 60.0) 
     for number in range(a.chats):
         add(f"chat{number}", 50, 7000)
     figures, last, num_long = Figures(), {}, 0
-    while machine.now < seconds:
-        if machine.now > 1.0 + num_long:
+    while machine.now < kind.seconds:
+        if machine.now > 1.0 + num_long * kind.interval_seconds:
             add(f"long{num_long}", a.long_tokens, 4)
             num_long += 1
         for output in core.step().outputs:
             name = output.request_id
             if name.startswith("chat"):
-                if name in last and machine.now > 2.0:  # the first long prompt teaches the cost model
+                if name in last and num_long > 1:  # the first long prompt teaches the cost model
                     figures.chat_gaps.append(machine.now - last[name])
                 last[name] = machine.now
             if output.stats is not None:
@@ -185,10 +203,10 @@ def main() -> None:
     parser.add_argument("--target-itl-ms", type=float, default=250.0)
     parser.add_argument("--port", type=int, default=8471)
     parser.add_argument("--server", default="", help="further arguments of the server")
-    parser.add_argument("--simulate", action="store_true")
+    parser.add_argument("--simulate", choices=SIMULATED)
     a = parser.parse_args()
     if a.simulate:
-        target = SIMULATED_TARGET_MS
+        target = SIMULATED[a.simulate].target_ms
         rows = [simulate(target, a), simulate(0.0, a)]
     else:
         target = a.target_itl_ms

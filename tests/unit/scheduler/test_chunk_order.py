@@ -128,6 +128,35 @@ def test_two_keys_share_the_engine_by_cost():
     assert counts["big"] > 10
 
 
+def serve_closed_loop(target_itl_seconds, *, num_clients=32, seconds=60.0):
+    """Longest gap between tokens after the first requests, and tokens, of clients that ask again when they are
+    answered: 100 tokens of their own behind 400 shared ones, 64 tokens of output."""
+    simulation = Simulation(target_itl_seconds=target_itl_seconds)
+    core, machine = simulation.core, simulation.machine
+    shared = [simulation.rng.randrange(1000) for _ in range(400)]
+    params = SamplingParams(temperature=0.0, max_tokens=64, ignore_eos=True)
+    last, longest_gap, num_tokens, num_requests = {}, 0.0, 0, 0
+    while machine.now < seconds:
+        while core.scheduler.num_unfinished < num_clients:
+            prompt = shared + [simulation.rng.randrange(1000) for _ in range(100)]
+            core.add_request(core.rules.make_request(f"r{num_requests}", prompt, params, arrival_time=machine.now))
+            num_requests += 1
+        for output in core.step().outputs:
+            num_tokens += len(output.new_token_ids)
+            if output.request_id in last and num_requests > num_clients:
+                longest_gap = max(longest_gap, machine.now - last[output.request_id])
+            last[output.request_id] = machine.now
+    return longest_gap, num_tokens
+
+
+def test_by_default_no_gap_is_long_on_a_slow_machine_and_throughput_stays():
+    gap, num_tokens = serve_closed_loop(SchedulerConfig().target_itl_seconds)
+    gap_without, num_tokens_without = serve_closed_loop(None)
+    assert gap < 0.5
+    assert gap_without > 1.0
+    assert num_tokens > 0.95 * num_tokens_without
+
+
 @pytest.mark.parametrize("has_others", [False, True])
 @pytest.mark.parametrize("has_new", [False, True])
 def test_the_oldest_keeps_half(has_others, has_new):
