@@ -128,7 +128,7 @@ def test_two_keys_share_the_engine_by_cost():
     assert counts["big"] > 10
 
 
-def serve_closed_loop(target_itl_seconds, *, num_clients=32, seconds=60.0):
+def serve_closed_loop(target_itl_seconds, *, num_clients=32, seconds=30.0):
     """Longest gap between tokens after the first requests, and tokens, of clients that ask again when they are
     answered: 100 tokens of their own behind 400 shared ones, 64 tokens of output."""
     simulation = Simulation(target_itl_seconds=target_itl_seconds)
