@@ -55,7 +55,8 @@ class ServerSettings:
         if not all((*self.model_aliases, self.model_name is None or self.model_name)):
             raise ConfigError("a served model name must not be empty")
         for name in ("max_body_bytes", "max_concurrent_requests", "max_queued_tokens", "keep_alive_seconds",
-                     "max_outputs", "receive_timeout_seconds", "send_timeout_seconds", "step_timeout_seconds"):  # fmt: skip
+                     "max_outputs", "receive_timeout_seconds", "send_timeout_seconds",
+                     "step_timeout_seconds"):  # fmt: skip
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} must be positive, but is {getattr(self, name)!r}")
         if self.request_timeout_seconds is not None and self.request_timeout_seconds <= 0:
