@@ -104,7 +104,11 @@ class LLM:
                 kv_cache_memory_bytes=kv_cache_memory_bytes,
                 enable_prefix_caching=enable_prefix_caching,
             ),
-            scheduler=SchedulerConfig(max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens),
+            scheduler=SchedulerConfig(
+                max_num_seqs=max_num_seqs,
+                max_num_batched_tokens=max_num_batched_tokens,
+                target_itl_seconds=None,  # a batch is there to get done
+            ),
             speculative=SpeculativeConfig(proposer=speculation, num_draft_tokens=num_draft_tokens),
         )
         built = build_engine(config)
