@@ -38,6 +38,60 @@ pub enum Error {
         /// Name of the parser state.
         state: &'static str,
     },
+    /// An image cannot be fetched, decoded or accepted.
+    #[error("{message}")]
+    Image {
+        /// What the image is refused for.
+        kind: ImageErrorKind,
+        /// What is wrong and what to do, with the place of the image where it is known.
+        message: String,
+        /// Whether the same request may succeed later.
+        is_retryable: bool,
+    },
+    /// Fitting the size of an image does not settle.
+    #[error(
+        "the size of an image of {width} x {height} pixels cannot be fitted; send another size"
+    )]
+    ImageSize {
+        /// Width in pixels.
+        width: u32,
+        /// Height in pixels.
+        height: u32,
+    },
+}
+
+/// What an image is refused for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ImageErrorKind {
+    /// There are no bytes or no pixels.
+    EmptyImage,
+    /// The format or the declared media type is not supported.
+    UnsupportedMediaType,
+    /// The file is damaged.
+    Decode,
+    /// The resized image cannot be stored.
+    Encode,
+    /// A side is too long, or decoding would take too much memory.
+    ImageDimensionsTooLarge,
+    /// A data URL cannot be read.
+    InvalidDataUrl,
+    /// A URL is not http or https with a host.
+    InvalidUrl,
+    /// A URL is too long.
+    UrlTooLong,
+    /// The request has too many images.
+    TooManyImages,
+    /// A file is too large.
+    ImageTooLarge,
+    /// The files of a request are too large together.
+    TotalSizeTooLarge,
+    /// The destination filter allows no address of the host.
+    DestinationRejected,
+    /// The connection or the transfer failed.
+    Fetch,
+    /// The server answered with a status other than success.
+    FetchStatus,
 }
 
 /// Result of the codec.

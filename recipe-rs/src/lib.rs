@@ -6,6 +6,8 @@
 
 mod conversation;
 mod error;
+#[cfg(feature = "image")]
+mod image;
 pub mod json;
 #[cfg(feature = "python")]
 mod python;
@@ -23,7 +25,14 @@ pub use conversation::{
     ReasoningEffort, ResponseFormat, SystemMessage, ToolCall, ToolChoice, ToolDefinition,
     ToolMessage,
 };
-pub use error::{Error, Result};
+pub use error::{Error, ImageErrorKind, Result};
+#[cfg(feature = "fetch")]
+pub use image::{DestinationFilter, HttpImageFetcher};
+#[cfg(feature = "image")]
+pub use image::{
+    ImageFetcher, ImageInfo, ImageLimits, ImagePreprocessor, ImageQuota, ImageResolver, ImageSize,
+    MultiModalData, PreprocessOptions, is_public_address,
+};
 pub use render::{
     ChatTemplateEncoding, ChatTemplateInput, DeepseekV4Renderer, DeepseekV41Renderer,
     RenderedPrompt,

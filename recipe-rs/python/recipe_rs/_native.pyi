@@ -1,8 +1,8 @@
 """The compiled part of `recipe_rs`."""
 
 import os
-from collections.abc import Sequence
-from typing import Any, final
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, final
 
 __version__: str
 
@@ -520,6 +520,7 @@ class MessagesResponse:
         """Return the data of the last SSE message, or None if there is none."""
 
 IMAGE_SPECIAL_TOKEN_ID: int
+SYSTEM_PLACEHOLDER: str
 
 @final
 class SpecialToken:
@@ -575,3 +576,179 @@ class SpecialTokens:
     ) -> SpecialTokens: ...
     def token(self, token: SpecialToken) -> str:
         """Return the spelling of `token`."""
+
+class ImageError(RecipeError, ValueError):
+    """An image cannot be fetched, decoded or accepted; `kind` says why, `is_retryable` whether later may do."""
+
+    kind: str | None
+    is_retryable: bool | None
+
+class CalcResizeError(RecipeError, ValueError):
+    """Fitting the size of an image does not settle."""
+
+class ImageSource:
+    """One image of a conversation, not yet fetched or decoded."""
+
+    @property
+    def kind(self) -> Literal["data_url", "url", "bytes"]:
+        """Where the bytes are."""
+
+    @property
+    def detail(self) -> Literal["low", "high", "original", "auto"]:
+        """How large the image may be kept."""
+
+    @property
+    def data_url(self) -> str | None:
+        """The data URL, if the source is one."""
+
+    @property
+    def url(self) -> str | None:
+        """The external URL, if the source is one."""
+
+    @property
+    def data(self) -> bytes | None:
+        """The encoded file, if the source is one."""
+
+    @property
+    def path(self) -> str:
+        """Place of the image in the request, for error messages; empty if it came from none."""
+
+@final
+class DataUrlImageSource(ImageSource):
+    """An image in a `data:` URL, base64 or percent-encoded."""
+
+    def __new__(
+        cls, data_url: str, detail: Literal["low", "high", "original", "auto"] = "high", *, path: str = ""
+    ) -> DataUrlImageSource: ...
+
+@final
+class UrlImageSource(ImageSource):
+    """An image at an external URL."""
+
+    def __new__(
+        cls, url: str, detail: Literal["low", "high", "original", "auto"] = "high", *, path: str = ""
+    ) -> UrlImageSource: ...
+
+@final
+class BytesImageSource(ImageSource):
+    """An image as the bytes of its file."""
+
+    def __new__(
+        cls, data: bytes, detail: Literal["low", "high", "original", "auto"] = "high", *, path: str = ""
+    ) -> BytesImageSource: ...
+
+@final
+class ImageInfo:
+    """A preprocessed image."""
+
+    def __new__(cls, data: bytes, width: int, height: int) -> ImageInfo: ...
+    @property
+    def data(self) -> bytes:
+        """The encoded file; lossless WEBP where the preprocessor made it."""
+
+    @property
+    def width(self) -> int:
+        """Width in pixels."""
+
+    @property
+    def height(self) -> int:
+        """Height in pixels."""
+
+    def __eq__(self, other: object) -> bool: ...
+    def __ne__(self, other: object) -> bool: ...
+
+@final
+class MultiModalData:
+    """Images in the order of their placeholders in a prompt."""
+
+    def __new__(cls, images: Sequence[ImageInfo] | None = None) -> MultiModalData: ...
+    @property
+    def images(self) -> list[ImageInfo]:
+        """The images."""
+
+    def is_empty(self) -> bool:
+        """Return whether there are no images."""
+
+    def image_token_adjustment(self) -> int:
+        """Return how many positions the images take beyond one per placeholder; raises CalcResizeError."""
+
+    def __eq__(self, other: object) -> bool: ...
+    def __ne__(self, other: object) -> bool: ...
+
+@final
+class ImageQuota:
+    """What the images of one request have taken so far; one quota serves all calls of the request."""
+
+    def __new__(cls) -> ImageQuota: ...
+    def image_count(self) -> int:
+        """Return the number of images taken so far."""
+
+    def byte_size(self) -> int:
+        """Return the bytes of the encoded images taken so far."""
+
+@final
+class PreprocessOptions:
+    """How one image is preprocessed; sides are in pixels."""
+
+    def __new__(
+        cls,
+        detail: Literal["low", "high", "original", "auto"],
+        max_dimension_px: int,
+        low_detail_max_dimension_px: int,
+    ) -> PreprocessOptions: ...
+    @property
+    def detail(self) -> Literal["low", "high", "original", "auto"]:
+        """How large the image may be kept."""
+
+    @property
+    def max_dimension_px(self) -> int:
+        """Longest side that an image file may have."""
+
+    @property
+    def low_detail_max_dimension_px(self) -> int:
+        """Longest side that is kept with detail `low`."""
+
+    def __eq__(self, other: object) -> bool: ...
+    def __ne__(self, other: object) -> bool: ...
+
+@final
+class ReqwestImageFetcher:
+    """Downloads images over http and https, from public addresses only unless another filter is set.
+
+    An image takes at most 30 seconds and 5 redirects, and no proxy is used. The name is the official one; the
+    client is ureq.
+    """
+
+    def __new__(cls) -> ReqwestImageFetcher: ...
+    @staticmethod
+    def with_max_bytes(max_bytes: int) -> ReqwestImageFetcher:
+        """Return a fetcher that takes at most `max_bytes` of an image."""
+
+    def with_destination_filter(self, destination_filter: Callable[[str, str], bool]) -> ReqwestImageFetcher:
+        """Return a fetcher that connects where `destination_filter(host, address)` is True, and nowhere else.
+
+        The filter is asked for each address that a host resolves to, for the URL and for every redirect target. It
+        takes the place of the rule that only public addresses are connected to.
+        """
+
+    def fetch(self, url: str) -> bytes:
+        """Return the body of `url`; raises ImageError."""
+
+@final
+class OpenCvImagePreprocessor:
+    """Decodes images, resizes them to the model's grid and stores them as lossless WEBP.
+
+    The name is the official one; nothing of OpenCV is in it.
+    """
+
+    def __new__(cls) -> OpenCvImagePreprocessor: ...
+    def preprocess(self, data: bytes, options: PreprocessOptions) -> ImageInfo:
+        """Return the image that the model gets for the bytes of an image file; raises ImageError."""
+
+@final
+class ImageResolver:
+    """Reads and preprocesses the images of a request, within limits."""
+
+    def __new__(cls, fetcher: ReqwestImageFetcher, preprocessor: OpenCvImagePreprocessor) -> ImageResolver: ...
+    def resolve(self, sources: Sequence[ImageSource], quota: ImageQuota) -> MultiModalData:
+        """Return the images of `sources` and add them to `quota`; a failed call adds nothing. Raises ImageError."""

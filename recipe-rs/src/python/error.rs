@@ -15,6 +15,8 @@ struct Exceptions {
     render: Py<PyType>,
     stream: Py<PyType>,
     conversion: Py<PyType>,
+    image: Py<PyType>,
+    image_size: Py<PyType>,
 }
 
 static EXCEPTIONS: PyOnceLock<Exceptions> = PyOnceLock::new();
@@ -70,6 +72,18 @@ impl Exceptions {
                     "code",
                     "message",
                 ],
+            )?,
+            image: class(
+                "ImageError",
+                "An image cannot be fetched, decoded or accepted.",
+                &value_error,
+                &["kind", "is_retryable"],
+            )?,
+            image_size: class(
+                "CalcResizeError",
+                "Fitting the size of an image does not settle.",
+                &value_error,
+                &[],
             )?,
             base,
         })
@@ -134,6 +148,15 @@ fn to_exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             value.setattr("anthropic_body", anthropic_error_body(error))?;
             value
         }
+        Error::Image {
+            kind, is_retryable, ..
+        } => {
+            let value = new(&exceptions.image)?;
+            value.setattr("kind", format!("{kind:?}"))?;
+            value.setattr("is_retryable", is_retryable)?;
+            value
+        }
+        Error::ImageSize { .. } => new(&exceptions.image_size)?,
     };
     Ok(PyErr::from_value(value))
 }
@@ -147,6 +170,8 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         &exceptions.render,
         &exceptions.stream,
         &exceptions.conversion,
+        &exceptions.image,
+        &exceptions.image_size,
     ] {
         let class = class.bind(py);
         module.add(class.name()?.to_str()?, class)?;

@@ -3,6 +3,8 @@
 mod chat_template;
 mod conversation;
 mod error;
+#[cfg(feature = "fetch")]
+mod image;
 mod image_source;
 mod render;
 mod request;
@@ -27,6 +29,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     text_stream::register(module)?;
     chat_template::register(module)?;
     image_source::register(module)?;
+    #[cfg(feature = "fetch")]
+    image::register(module)?;
     tools::register(module)?;
     conversation::register(module)?;
     render::register(module)?;

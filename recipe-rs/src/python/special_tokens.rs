@@ -88,5 +88,9 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add(
         "IMAGE_SPECIAL_TOKEN_ID",
         crate::special_tokens::IMAGE_SPECIAL_TOKEN_ID,
+    )?;
+    module.add(
+        "SYSTEM_PLACEHOLDER",
+        crate::special_tokens::SYSTEM_PLACEHOLDER,
     )
 }
