@@ -1,0 +1,1 @@
+"""The command `recipe-rs`: one module per subcommand, and what they share."""
