@@ -4,6 +4,7 @@
 //! special tokens stand only where the template put them, a prompt becomes token ids, and the
 //! model's output stream becomes protocol events.
 
+mod carried_reasoning;
 mod conversation;
 mod error;
 #[cfg(feature = "image")]
@@ -39,8 +40,8 @@ pub use render::{
 };
 pub use request::{
     ChatCompletionRequest, ConversationRequest, ConversionOptions, GenericModel, InferenceOptions,
-    MessagesRequest, ModelVersion, OutputConstraint, ReasoningContentBehavior, ResponsesRequest,
-    ResponsesSettings, WebSearchBehavior, anthropic_error_body, openai_error_body,
+    MessagesRequest, ModelVersion, OutputConstraint, ReasoningContentBehavior, Reporting,
+    ResponsesRequest, ToolKinds, WebSearchBehavior, anthropic_error_body, openai_error_body,
 };
 pub use response::{
     CallIds, ChatCompletionChunk, ChatCompletionChunkGenerator, ChatCompletionResponse,

@@ -4,6 +4,78 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, final
 
+from typing_extensions import disjoint_base
+
+__all__ = [
+    "IMAGE_SPECIAL_TOKEN_ID",
+    "SYSTEM_PLACEHOLDER",
+    "AssistantMessage",
+    "BytesImageSource",
+    "CalcResizeError",
+    "ChatCompletionChunk",
+    "ChatCompletionChunkGenerator",
+    "ChatCompletionRequest",
+    "ChatCompletionResponse",
+    "ChatTemplateEncoding",
+    "Conversation",
+    "ConversationRequest",
+    "ConversionError",
+    "ConversionOptions",
+    "DataUrlImageSource",
+    "DeepseekV4Encoding",
+    "DeepseekV41Encoding",
+    "GrowingPrompt",
+    "ImageError",
+    "ImageInfo",
+    "ImageQuota",
+    "ImageResolver",
+    "ImageSource",
+    "InferenceChunk",
+    "InferenceFinishReason",
+    "InferenceOptions",
+    "LatestReminderMessage",
+    "Message",
+    "MessagesChunkGenerator",
+    "MessagesRequest",
+    "MessagesResponse",
+    "MessagesStreamEvent",
+    "ModelVersion",
+    "MultiModalData",
+    "OpenCvImagePreprocessor",
+    "OutputConstraint",
+    "ParsingOptions",
+    "PreprocessOptions",
+    "PromptUsage",
+    "ReasoningContentBehavior",
+    "RecipeError",
+    "RenderError",
+    "RenderedPrompt",
+    "ReqwestImageFetcher",
+    "ResponsesChunkGenerator",
+    "ResponsesEcho",
+    "ResponsesRequest",
+    "ResponsesResponse",
+    "ResponsesStreamEvent",
+    "SpecialToken",
+    "SpecialTokens",
+    "StreamDiagnostics",
+    "StreamError",
+    "StreamProcessor",
+    "SystemMessage",
+    "TextDelta",
+    "TextStream",
+    "ThinkingInitialStage",
+    "Tokenizer",
+    "TokenizerError",
+    "ToolCall",
+    "ToolDefinition",
+    "ToolMessage",
+    "UrlImageSource",
+    "UserMessage",
+    "WebSearchBehavior",
+    "__version__",
+]
+
 __version__: str
 
 class RecipeError(Exception):
@@ -28,7 +100,8 @@ class ConversionError(RecipeError, ValueError):
     """A request body is invalid or asks for something unsupported; `param` is the path of the field."""
 
     status_code: int | None
-    body: Any
+    body: str | None
+    anthropic_body: str | None
     param: str | None
     code: str | None
     message: str | None
@@ -57,6 +130,10 @@ class Tokenizer:
         add_space_prefix: bool = False,
     ) -> Tokenizer:
         """Build a tokenizer from the `tokenizer.ggml.*` keys of a GGUF file."""
+
+    @staticmethod
+    def from_pretrained(identifier: str, revision: str | None = None, token: str | None = None) -> Tokenizer:
+        """Read the `tokenizer.json` of a model repository, through the package huggingface_hub and its cache."""
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of `text`; spellings of added tokens are those tokens."""
@@ -404,23 +481,26 @@ class ResponsesChunkGenerator:
 
 @final
 class ResponsesEcho:
-    """Request settings that Responses objects report."""
+    """Request settings that Responses objects report; a server sets those that it decides itself."""
 
     def __new__(cls) -> ResponsesEcho:
         """The settings of a request that set none."""
 
-    @property
-    def instructions(self) -> str | None: ...
-    @property
-    def max_output_tokens(self) -> int | None: ...
-    @property
-    def temperature(self) -> float: ...
-    @property
-    def top_p(self) -> float: ...
-    @property
-    def top_logprobs(self) -> int: ...
-    @property
-    def user(self) -> str | None: ...
+    instructions: str | None
+    max_output_tokens: int | None
+    temperature: float
+    top_p: float
+    top_logprobs: int
+    user: str | None
+    reasoning: Any
+    text: Any
+    tool_choice: Any
+    tools: Any
+    store: bool
+    background: bool
+    parallel_tool_calls: bool
+    previous_response_id: str | None
+    metadata: dict[str, Any]
 
 @final
 class MessagesChunkGenerator:
@@ -586,6 +666,7 @@ class ImageError(RecipeError, ValueError):
 class CalcResizeError(RecipeError, ValueError):
     """Fitting the size of an image does not settle."""
 
+@disjoint_base
 class ImageSource:
     """One image of a conversation, not yet fetched or decoded."""
 
@@ -618,7 +699,7 @@ class DataUrlImageSource(ImageSource):
     """An image in a `data:` URL, base64 or percent-encoded."""
 
     def __new__(
-        cls, data_url: str, detail: Literal["low", "high", "original", "auto"] = "high", *, path: str = ""
+        cls, data_url: str, detail: Literal["low", "high", "original", "auto"] = "high", *, path: str = ...
     ) -> DataUrlImageSource: ...
 
 @final
@@ -626,7 +707,7 @@ class UrlImageSource(ImageSource):
     """An image at an external URL."""
 
     def __new__(
-        cls, url: str, detail: Literal["low", "high", "original", "auto"] = "high", *, path: str = ""
+        cls, url: str, detail: Literal["low", "high", "original", "auto"] = "high", *, path: str = ...
     ) -> UrlImageSource: ...
 
 @final
@@ -634,7 +715,7 @@ class BytesImageSource(ImageSource):
     """An image as the bytes of its file."""
 
     def __new__(
-        cls, data: bytes, detail: Literal["low", "high", "original", "auto"] = "high", *, path: str = ""
+        cls, data: bytes, detail: Literal["low", "high", "original", "auto"] = "high", *, path: str = ...
     ) -> BytesImageSource: ...
 
 @final
@@ -654,8 +735,8 @@ class ImageInfo:
     def height(self) -> int:
         """Height in pixels."""
 
-    def __eq__(self, other: object) -> bool: ...
-    def __ne__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
 
 @final
 class MultiModalData:
@@ -672,8 +753,8 @@ class MultiModalData:
     def image_token_adjustment(self) -> int:
         """Return how many positions the images take beyond one per placeholder; raises CalcResizeError."""
 
-    def __eq__(self, other: object) -> bool: ...
-    def __ne__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
 
 @final
 class ImageQuota:
@@ -708,8 +789,8 @@ class PreprocessOptions:
     def low_detail_max_dimension_px(self) -> int:
         """Longest side that is kept with detail `low`."""
 
-    def __eq__(self, other: object) -> bool: ...
-    def __ne__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
 
 @final
 class ReqwestImageFetcher:
@@ -752,3 +833,525 @@ class ImageResolver:
     def __new__(cls, fetcher: ReqwestImageFetcher, preprocessor: OpenCvImagePreprocessor) -> ImageResolver: ...
     def resolve(self, sources: Sequence[ImageSource], quota: ImageQuota) -> MultiModalData:
         """Return the images of `sources` and add them to `quota`; a failed call adds nothing. Raises ImageError."""
+
+@final
+class ToolCall:
+    """A call of an earlier assistant message."""
+
+    def __new__(cls, id: str, name: str, arguments: str) -> ToolCall: ...
+    @property
+    def id(self) -> str:
+        """What the result refers to."""
+
+    @property
+    def name(self) -> str:
+        """Name of the tool."""
+
+    @property
+    def arguments(self) -> str:
+        """Text of a JSON object; other text is rendered as it is."""
+
+@final
+class ToolDefinition:
+    """A tool that the model may call."""
+
+    def __new__(
+        cls,
+        name: str,
+        description: str | None = None,
+        parameters: Any = None,
+        strict: bool | None = None,
+        defer_loading: bool = False,
+    ) -> ToolDefinition: ...
+    @property
+    def name(self) -> str:
+        """Name of the tool."""
+
+    @property
+    def description(self) -> str | None:
+        """What the tool does."""
+
+    @property
+    def parameters(self) -> Any:
+        """JSON Schema of the arguments, as it is printed into prompts."""
+
+    @property
+    def strict(self) -> bool | None:
+        """Whether arguments have to follow the schema; passed through."""
+
+    @property
+    def defer_loading(self) -> bool:
+        """Whether the tool stays out of the list in the prompt until a search brings it."""
+
+@disjoint_base
+class Message:
+    """One message; properties that its role lacks are None, False or empty."""
+
+    @property
+    def role(self) -> Literal["system", "user", "assistant", "tool", "latest_reminder"]:
+        """Who speaks."""
+
+    @property
+    def content(self) -> str:
+        """The text, with one placeholder for each image."""
+
+    @property
+    def reasoning_content(self) -> str | None:
+        """What an assistant thought."""
+
+    @property
+    def tool_calls(self) -> list[ToolCall] | None:
+        """Calls of an assistant."""
+
+    @property
+    def tool_call_id(self) -> str | None:
+        """The call that a tool message answers."""
+
+    @property
+    def image_sources(self) -> list[ImageSource]:
+        """The images in the order of their placeholders."""
+
+    @property
+    def prefix(self) -> bool:
+        """Whether generation continues this assistant message."""
+
+@final
+class SystemMessage(Message):
+    """Instructions, and tools that become available with them."""
+
+    def __new__(
+        cls,
+        content: str,
+        image_sources: Sequence[ImageSource] | None = None,
+        tools: Sequence[ToolDefinition] | None = None,
+        *,
+        image_token: str | None = None,
+    ) -> SystemMessage:
+        """The first occurrences of `image_token` in the content, one per image, are the placeholders."""
+
+    @property
+    def tools(self) -> list[ToolDefinition] | None:
+        """Tools that this message brings."""
+
+@final
+class UserMessage(Message):
+    """What a user says."""
+
+    def __new__(
+        cls, content: str, image_sources: Sequence[ImageSource] | None = None, *, image_token: str | None = None
+    ) -> UserMessage:
+        """The first occurrences of `image_token` in the content, one per image, are the placeholders."""
+
+@final
+class AssistantMessage(Message):
+    """What the model said before."""
+
+    def __new__(
+        cls,
+        content: str,
+        reasoning_content: str | None = None,
+        tool_calls: Sequence[ToolCall] | None = None,
+        prefix: bool = False,
+    ) -> AssistantMessage: ...
+
+@final
+class ToolMessage(Message):
+    """The result of a call."""
+
+    def __new__(
+        cls,
+        content: str,
+        tool_call_id: str | None = None,
+        image_sources: Sequence[ImageSource] | None = None,
+        *,
+        image_token: str | None = None,
+    ) -> ToolMessage:
+        """The first occurrences of `image_token` in the content, one per image, are the placeholders."""
+
+@final
+class LatestReminderMessage(Message):
+    """Instructions that hold until the next reminder."""
+
+    def __new__(cls, content: str) -> LatestReminderMessage: ...
+
+@final
+class Conversation:
+    """Messages and what else shapes the prompt."""
+
+    def __new__(
+        cls,
+        messages: Sequence[Message] | None = None,
+        *,
+        thinking_mode: bool = True,
+        tools: Sequence[ToolDefinition] | None = None,
+        tool_choice: str = "auto",
+        reasoning_effort: str | int | None = None,
+        response_format: str = "text",
+        response_schema: Any | None = None,
+        response_regex: str | None = None,
+    ) -> Conversation:
+        """`tool_choice` is auto, none or required; `reasoning_effort` low, high, xhigh, max or a level from 1 to 100;
+        `response_format` text or json_object; a schema or a regular expression takes its place."""
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages in order."""
+
+    @property
+    def thinking_mode(self) -> bool:
+        """Whether the model thinks before it answers."""
+
+    @property
+    def tools(self) -> list[ToolDefinition]:
+        """Tools of the whole conversation."""
+
+    @property
+    def tool_choice(self) -> Literal["auto", "none", "required"]:
+        """Whether the model may, must not or must call."""
+
+    @property
+    def reasoning_effort(self) -> str | int | None:
+        """How much the model thinks, by name or as a level from 1 to 100."""
+
+    @property
+    def response_format(self) -> Literal["text", "json_object", "json_schema", "regex"]:
+        """What the answer has to look like."""
+
+    @property
+    def response_schema(self) -> Any | None:
+        """The schema of the answer, if there is one."""
+
+    @property
+    def response_regex(self) -> str | None:
+        """The regular expression of the answer, if there is one."""
+
+@final
+class DeepseekV4Encoding:
+    """The prompt encoding of DeepSeek V4."""
+
+    def __new__(cls) -> DeepseekV4Encoding: ...
+    def with_tokenizer(self, tokenizer: Tokenizer) -> DeepseekV4Encoding:
+        """Return an encoding that turns prompts into ids with `tokenizer`."""
+
+    def with_special_tokens(self, special_tokens: SpecialTokens) -> DeepseekV4Encoding:
+        """Return an encoding that renders with other spellings of the special tokens."""
+
+    def with_compat(self, compat: bool) -> DeepseekV4Encoding:
+        """Return an encoding that follows the official codec also where that is at fault, or not."""
+
+    def render_conversation(self, conversation: Conversation) -> RenderedPrompt:
+        """Render a conversation into prompt text."""
+
+    def encode(self, conversation: Conversation) -> list[int]:
+        """Render and encode; raises RuntimeError without a tokenizer or when a special token is not in it."""
+
+    def encode_rendered(self, rendered: RenderedPrompt) -> bytes:
+        """Return the ids of a rendered prompt as native u32."""
+
+@final
+class DeepseekV41Encoding:
+    """The prompt encoding of DeepSeek V4.1."""
+
+    def __new__(cls) -> DeepseekV41Encoding: ...
+    def with_tokenizer(self, tokenizer: Tokenizer) -> DeepseekV41Encoding:
+        """Return an encoding that turns prompts into ids with `tokenizer`."""
+
+    def with_special_tokens(self, special_tokens: SpecialTokens) -> DeepseekV41Encoding:
+        """Return an encoding that renders with other spellings of the special tokens."""
+
+    def with_compat(self, compat: bool) -> DeepseekV41Encoding:
+        """Return an encoding that follows the official codec also where that is at fault, or not."""
+
+    def render_conversation(self, conversation: Conversation) -> RenderedPrompt:
+        """Render a conversation into prompt text."""
+
+    def encode(self, conversation: Conversation) -> list[int]:
+        """Render and encode; raises RuntimeError without a tokenizer or when a special token is not in it."""
+
+    def encode_rendered(self, rendered: RenderedPrompt) -> bytes:
+        """Return the ids of a rendered prompt as native u32."""
+
+@final
+class ModelVersion:
+    """The model family that a request is for; it selects the prompt encoding."""
+
+    DeepseekV4Pro: ModelVersion
+    DeepseekV41Flash: ModelVersion
+    Generic: ModelVersion
+
+    def __int__(self) -> int: ...
+
+@final
+class WebSearchBehavior:
+    """What to do with web search tools, choices and blocks."""
+
+    Drop: WebSearchBehavior
+    Reject: WebSearchBehavior
+
+    def __int__(self) -> int: ...
+
+@final
+class ReasoningContentBehavior:
+    """What to do when assistant history lacks its reasoning in thinking mode."""
+
+    FillEmpty: ReasoningContentBehavior
+    Reject: ReasoningContentBehavior
+
+    def __int__(self) -> int: ...
+
+@final
+class ConversionOptions:
+    """Options of conversion; each `with_*` method returns new options."""
+
+    def __new__(
+        cls,
+        *,
+        default_thinking_mode: bool = True,
+        reasoning_content_behavior: ReasoningContentBehavior = ...,
+        responses_web_search: WebSearchBehavior = ...,
+        messages_web_search: WebSearchBehavior = ...,
+        thinking_max_tokens_upper_bound: int = 393216,
+        non_thinking_max_tokens_upper_bound: int = 393216,
+    ) -> ConversionOptions: ...
+    @property
+    def default_thinking_mode(self) -> bool:
+        """Whether requests that do not speak of thinking think."""
+
+    @property
+    def model_versions_by_name(self) -> dict[str, ModelVersion]:
+        """Accepted model names."""
+
+    @property
+    def thinking_max_tokens_upper_bound(self) -> int:
+        """Most output tokens that a thinking request may ask for."""
+
+    @property
+    def non_thinking_max_tokens_upper_bound(self) -> int:
+        """Most output tokens that another request may ask for."""
+
+    @property
+    def reasoning_content_behavior(self) -> ReasoningContentBehavior:
+        """What to do when reasoning is missing."""
+
+    @property
+    def responses_web_search(self) -> WebSearchBehavior:
+        """What to do with web search in Responses."""
+
+    @property
+    def messages_web_search(self) -> WebSearchBehavior:
+        """What to do with web search in Messages."""
+
+    @property
+    def special_tokens(self) -> SpecialTokens:
+        """Spelling of the special tokens."""
+
+    @property
+    def compat(self) -> bool:
+        """Whether conversion follows the official codec also where that is at fault."""
+
+    def with_default_thinking_mode(self, default_thinking_mode: bool) -> ConversionOptions:
+        """Return options with this default for requests that do not speak of thinking."""
+
+    def with_reasoning_content_behavior(
+        self, reasoning_content_behavior: ReasoningContentBehavior
+    ) -> ConversionOptions:
+        """Return options that treat missing reasoning this way."""
+
+    def with_responses_web_search(self, responses_web_search: WebSearchBehavior) -> ConversionOptions:
+        """Return options that treat web search in Responses this way."""
+
+    def with_messages_web_search(self, messages_web_search: WebSearchBehavior) -> ConversionOptions:
+        """Return options that treat web search in Messages this way."""
+
+    def with_special_tokens(self, special_tokens: SpecialTokens) -> ConversionOptions:
+        """Return options with other spellings of the special tokens."""
+
+    def with_model_alias(self, model: str, model_version: ModelVersion) -> ConversionOptions:
+        """Return options that accept `model` as a name of `model_version`."""
+
+    def with_model_versions_by_name(self, model_versions_by_name: dict[str, ModelVersion]) -> ConversionOptions:
+        """Return options whose accepted names are exactly those of the mapping."""
+
+    def with_generic_model(
+        self,
+        model: str,
+        *,
+        temperature: float | None = None,
+        top_p: float | None = None,
+        supports_thinking: bool = False,
+        supports_images: bool = False,
+        output_format: str = "none",
+    ) -> ConversionOptions:
+        """Return options that accept `model` as a name of a model with its own chat template."""
+
+    def with_thinking_max_tokens_upper_bound(self, thinking_max_tokens_upper_bound: int) -> ConversionOptions:
+        """Return options with this bound of output tokens in thinking mode."""
+
+    def with_non_thinking_max_tokens_upper_bound(self, non_thinking_max_tokens_upper_bound: int) -> ConversionOptions:
+        """Return options with this bound of output tokens outside thinking mode."""
+
+    def with_apply_patch_description(self, apply_patch_description: str) -> ConversionOptions:
+        """Return options with another description of the tool `apply_patch`."""
+
+    def with_compat(self, compat: bool) -> ConversionOptions:
+        """Return options that follow the official codec also where that is at fault, or not."""
+
+@final
+class OutputConstraint:
+    """What a backend may enforce on the output by constrained decoding."""
+
+    @property
+    def kind(self) -> Literal["json", "regex", "tool_call", "tool_call_required"]:
+        """What `schema` is."""
+
+    @property
+    def schema(self) -> str:
+        """A schema (empty for any JSON), a regular expression, or a compact JSON list of function tools."""
+
+@final
+class InferenceOptions:
+    """What the backend samples with; None where the request says nothing."""
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Most output tokens."""
+
+    @property
+    def temperature(self) -> float | None:
+        """Resolved temperature."""
+
+    @property
+    def top_p(self) -> float | None:
+        """Resolved nucleus probability."""
+
+    @property
+    def logprobs(self) -> bool:
+        """Whether the log probability of each token is wanted."""
+
+    @property
+    def top_logprobs(self) -> int | None:
+        """Alternatives per token, from 0 to 20."""
+
+    @property
+    def seed(self) -> int | None:
+        """Seed below 2**63."""
+
+    @property
+    def output_constraint(self) -> OutputConstraint | None:
+        """Constraint on the calls, or on the answer if there are no tools."""
+
+@final
+class ConversationRequest:
+    """A converted request."""
+
+    def __new__(cls, conversation: Conversation, model_version: ModelVersion) -> ConversationRequest: ...
+    @property
+    def conversation(self) -> Conversation:
+        """What is rendered."""
+
+    @property
+    def inference_options(self) -> InferenceOptions:
+        """What the backend samples with."""
+
+    @property
+    def parsing_options(self) -> ParsingOptions:
+        """How the output is read."""
+
+    @property
+    def model_version(self) -> ModelVersion:
+        """The model family of the requested name."""
+
+    @property
+    def stream(self) -> bool:
+        """Whether the answer is streamed."""
+
+    @property
+    def response_constraint(self) -> OutputConstraint | None:
+        """Constraint on an answer beside the one on calls; without compat only."""
+
+    @property
+    def extra_sampling(self) -> dict[str, Any]:
+        """Sampling fields outside the official protocols, as given."""
+
+    @property
+    def chat_template_kwargs(self) -> dict[str, Any]:
+        """Named values for the model's own chat template."""
+
+    @property
+    def n(self) -> int:
+        """Number of answers."""
+
+    @property
+    def reports_usage(self) -> bool:
+        """Whether a Chat stream was asked to report its usage."""
+
+    @property
+    def ignored_fields(self) -> list[str]:
+        """Fields of the request that had no effect."""
+
+    def resolve_max_tokens(self, prompt_tokens: int, context_limit: int) -> int:
+        """Return how many tokens to generate after a prompt of `prompt_tokens`.
+
+        What the request asks for is kept, else it is 8192 without thinking, 131072 with the highest effort, 65536
+        otherwise, within the context. Raises ConversionError if the prompt with the requested tokens exceeds it.
+        """
+
+@final
+class ChatCompletionRequest:
+    """A Chat Completions request; conversion uses it up, also where it fails."""
+
+    def __new__(cls, body: bytes | str | dict[str, Any], *, max_bytes: int | None = None) -> ChatCompletionRequest:
+        """Read a body; raises ConversionError that names the field, or for more than `max_bytes`."""
+
+    @property
+    def model(self) -> str:
+        """The requested model name."""
+
+    def convert(self, options: ConversionOptions) -> ConversationRequest:
+        """Convert the request; raises ConversionError that names the field."""
+
+    @staticmethod
+    def chunk_generator(request: ConversationRequest, id: str, model: str) -> ChatCompletionChunkGenerator:
+        """Return a generator of the chunks of one response."""
+
+@final
+class ResponsesRequest:
+    """A Responses request; conversion uses it up, also where it fails."""
+
+    def __new__(cls, body: bytes | str | dict[str, Any], *, max_bytes: int | None = None) -> ResponsesRequest:
+        """Read a body; raises ConversionError that names the field, or for more than `max_bytes`."""
+
+    @property
+    def model(self) -> str:
+        """The requested model name."""
+
+    def namespace_tool_map(self, options: ConversionOptions) -> dict[str, tuple[str, str]]:
+        """Return the function names of tools in namespaces, each with namespace and own name."""
+
+    def echo(self) -> ResponsesEcho:
+        """Return the settings that responses repeat, as the request gave them."""
+
+    def convert(self, options: ConversionOptions) -> ConversationRequest:
+        """Convert the request; raises ConversionError that names the field."""
+
+    @staticmethod
+    def chunk_generator(request: ConversationRequest, id: str, model: str) -> ResponsesChunkGenerator:
+        """Return a generator of the events of one response."""
+
+@final
+class MessagesRequest:
+    """A Messages request; conversion uses it up, also where it fails."""
+
+    def __new__(cls, body: bytes | str | dict[str, Any], *, max_bytes: int | None = None) -> MessagesRequest:
+        """Read a body; raises ConversionError that names the field, or for more than `max_bytes`."""
+
+    @property
+    def model(self) -> str:
+        """The requested model name."""
+
+    def convert(self, options: ConversionOptions) -> ConversationRequest:
+        """Convert the request; raises ConversionError that names the field."""
+
+    @staticmethod
+    def chunk_generator(request: ConversationRequest, id: str, model: str) -> MessagesChunkGenerator:
+        """Return a generator of the events of one response."""

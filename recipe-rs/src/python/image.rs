@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
 use crate::conversation::ImageDetail;
-use crate::python::conversation::{by_name, name_of};
 use crate::python::image_source::PyImageSource;
+use crate::python::tools::{by_name, name_of};
 use crate::{
     HttpImageFetcher, ImageFetcher, ImageInfo, ImagePreprocessor, ImageQuota, ImageResolver,
     ImageSize, MultiModalData, PreprocessOptions, Result,

@@ -10,6 +10,7 @@ mod render;
 mod request;
 mod request_options;
 mod response;
+mod responses_echo;
 mod special_tokens;
 mod stream;
 mod text_stream;
@@ -36,6 +37,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     render::register(module)?;
     stream::register(module)?;
     response::register(module)?;
+    responses_echo::register(module)?;
     request_options::register(module)?;
     request::register(module)
 }

@@ -1,6 +1,6 @@
 //! Python classes of requests and of what they are converted to.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -11,25 +11,35 @@ use crate::error::Result;
 use crate::json::Value;
 use crate::python::conversation::PyConversation;
 use crate::python::request_options::{PyConversionOptions, PyModelVersion};
+use crate::python::response::{
+    PyChatCompletionChunkGenerator, PyMessagesChunkGenerator, PyResponsesChunkGenerator,
+};
+use crate::python::responses_echo::PyResponsesEcho;
 use crate::python::stream::PyParsingOptions;
 use crate::python::value::{from_python, to_python};
 use crate::request::{
     ChatCompletionRequest, ConversationRequest, InferenceOptions, MessagesRequest,
-    OutputConstraint, ResponsesRequest, check_body, parse_body,
+    OutputConstraint, ResponsesRequest, check_body, check_size, parse_body,
 };
 
-/// Reads a body given as bytes, str or dict.
-fn body_value(py: Python<'_>, body: &Bound<'_, PyAny>) -> PyResult<Value> {
+/// Reads a body given as bytes, str or dict, of at most `max_bytes` (of a dict, its JSON without blanks).
+fn body_value(py: Python<'_>, body: &Bound<'_, PyAny>, max_bytes: Option<u64>) -> PyResult<Value> {
+    let parse = |bytes: &[u8]| {
+        check_size(bytes.len() as u64, max_bytes)?;
+        py.detach(|| parse_body(bytes))
+    };
     if let Ok(bytes) = body.cast::<PyBytes>() {
-        let bytes = bytes.as_bytes();
-        return Ok(py.detach(|| parse_body(bytes))?);
+        return Ok(parse(bytes.as_bytes())?);
     }
     if let Ok(text) = body.cast::<PyString>() {
-        let text = text.to_str()?;
-        return Ok(py.detach(|| parse_body(text.as_bytes()))?);
+        return Ok(parse(text.to_str()?.as_bytes())?);
     }
     if body.is_instance_of::<PyDict>() {
-        return Ok(check_body(from_python(body)?)?);
+        let value = from_python(body)?;
+        if max_bytes.is_some() {
+            check_size(crate::json::compact(&value).len() as u64, max_bytes)?;
+        }
+        return Ok(check_body(value)?);
     }
     Err(PyTypeError::new_err(format!(
         "body is {}; pass bytes, str or dict",
@@ -61,16 +71,22 @@ fn consumed() -> PyErr {
 }
 
 macro_rules! request_class {
-    ($class:ident, $name:literal, $core:ty, $doc:literal $(, { $($extra:tt)* })?) => {
+    ($class:ident, $name:literal, $core:ty, $generator:ident, $doc:literal $(, { $($extra:tt)* })?) => {
         #[doc = $doc]
         #[pyclass(name = $name, module = "recipe_rs", frozen)]
         pub(super) struct $class(Consumable<$core>);
 
         #[pymethods]
         impl $class {
+            /// Read a body; one of more than `max_bytes` is refused before it is parsed.
             #[new]
-            fn new(py: Python<'_>, body: &Bound<'_, PyAny>) -> PyResult<Self> {
-                let body = body_value(py, body)?;
+            #[pyo3(signature = (body, *, max_bytes = None))]
+            fn new(
+                py: Python<'_>,
+                body: &Bound<'_, PyAny>,
+                max_bytes: Option<u64>,
+            ) -> PyResult<Self> {
+                let body = body_value(py, body, max_bytes)?;
                 let request: Result<$core> = py.detach(move || <$core>::from_value(&body));
                 Ok(Self(Consumable::new(request?)))
             }
@@ -91,6 +107,16 @@ macro_rules! request_class {
                 Ok(PyConversationRequest(Arc::new(converted)))
             }
 
+            /// Return a generator of what one response to a converted request is streamed as.
+            #[staticmethod]
+            fn chunk_generator(
+                request: &PyConversationRequest,
+                id: String,
+                model: String,
+            ) -> $generator {
+                $generator(Some(<$core>::chunk_generator(&request.0, id, model)))
+            }
+
             $($($extra)*)?
         }
     };
@@ -100,6 +126,7 @@ request_class!(
     PyChatCompletionRequest,
     "ChatCompletionRequest",
     ChatCompletionRequest,
+    PyChatCompletionChunkGenerator,
     "A Chat Completions request."
 );
 
@@ -107,17 +134,22 @@ request_class!(
     PyResponsesRequest,
     "ResponsesRequest",
     ResponsesRequest,
+    PyResponsesChunkGenerator,
     "A Responses request.",
     {
         /// Return the function names of tools in namespaces, each with namespace and own name.
         fn namespace_tool_map(
             &self,
             options: &PyConversionOptions,
-        ) -> PyResult<HashMap<String, (String, String)>> {
-            let map = self
+        ) -> PyResult<BTreeMap<String, (String, String)>> {
+            Ok(self
                 .0
-                .read(|request| request.namespace_tool_map(&options.0))??;
-            Ok(map.into_iter().collect())
+                .read(|request| request.namespace_tool_map(&options.0))??)
+        }
+
+        /// Return the settings that responses repeat, as the request gave them.
+        fn echo(&self) -> PyResult<PyResponsesEcho> {
+            self.0.read(ResponsesRequest::echo).map(PyResponsesEcho)
         }
     }
 );
@@ -125,6 +157,7 @@ request_class!(
     PyMessagesRequest,
     "MessagesRequest",
     MessagesRequest,
+    PyMessagesChunkGenerator,
     "A Messages request."
 );
 
@@ -186,6 +219,11 @@ impl PyConversationRequest {
     #[getter]
     fn n(&self) -> u32 {
         self.0.n
+    }
+
+    #[getter]
+    fn reports_usage(&self) -> bool {
+        self.0.reporting.usage
     }
 
     #[getter]

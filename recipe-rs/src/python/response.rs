@@ -6,12 +6,13 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::responses_echo::PyResponsesEcho;
 use super::stream::PyThinkingInitialStage;
 use crate::error::Result;
 use crate::response::{
     CallIds, ChatCompletionChunk, ChatCompletionChunkGenerator, ChatCompletionResponse,
     MessagesChunkGenerator, MessagesResponse, MessagesStreamEvent, ResponsesChunkGenerator,
-    ResponsesEcho, ResponsesResponse, ResponsesStreamEvent, UsageStyle,
+    ResponsesResponse, ResponsesStreamEvent, UsageStyle,
 };
 use crate::stream::{
     InferenceChunk, ParsingOptions, PromptUsage, StreamDiagnostics, StreamProcessor, TokenBytes,
@@ -163,49 +164,6 @@ impl PyResponsesChunkGenerator {
     fn with_compat(&mut self, compat: bool) -> PyResult<Self> {
         let generator = take(&mut self.0, "chunk generator")?;
         Ok(Self(Some(generator.with_compat(compat))))
-    }
-}
-
-/// Request settings that Responses objects report.
-#[pyclass(name = "ResponsesEcho", module = "recipe_rs", frozen)]
-pub(crate) struct PyResponsesEcho(pub(crate) ResponsesEcho);
-
-#[pymethods]
-impl PyResponsesEcho {
-    /// The settings of a request that set none.
-    #[new]
-    fn new() -> Self {
-        Self(ResponsesEcho::default())
-    }
-
-    #[getter]
-    fn instructions(&self) -> Option<&str> {
-        self.0.instructions.as_deref()
-    }
-
-    #[getter]
-    fn max_output_tokens(&self) -> Option<u64> {
-        self.0.max_output_tokens
-    }
-
-    #[getter]
-    fn temperature(&self) -> f64 {
-        self.0.temperature
-    }
-
-    #[getter]
-    fn top_p(&self) -> f64 {
-        self.0.top_p
-    }
-
-    #[getter]
-    fn top_logprobs(&self) -> u64 {
-        self.0.top_logprobs
-    }
-
-    #[getter]
-    fn user(&self) -> Option<&str> {
-        self.0.user.as_deref()
     }
 }
 
@@ -457,7 +415,6 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyChatCompletionChunkGenerator>()?;
     module.add_class::<PyResponsesChunkGenerator>()?;
     module.add_class::<PyMessagesChunkGenerator>()?;
-    module.add_class::<PyResponsesEcho>()?;
     module.add_class::<PyChatCompletionChunk>()?;
     module.add_class::<PyResponsesStreamEvent>()?;
     module.add_class::<PyMessagesStreamEvent>()?;

@@ -11,7 +11,7 @@ use super::special_tokens::PySpecialTokens;
 use super::tokenizer::PyTokenizer;
 use crate::stream::{
     InferenceChunk, InferenceFinishReason, OutputFormat, ParsingOptions, PromptUsage,
-    StreamVocabulary, ThinkingInitialStage, TokenBytes, TokenLogprob,
+    ThinkingInitialStage, TokenBytes, TokenLogprob,
 };
 
 /// Token counts of the prompt, from the backend.
@@ -431,8 +431,8 @@ impl PyStreamProcessor {
         options: &PyParsingOptions,
         tokenizer: Option<PyTokenizer>,
     ) -> PyResult<Self> {
-        let vocabulary = tokenizer
-            .map(|tokenizer| Arc::new(StreamVocabulary::new(tokenizer.0)) as Arc<dyn TokenBytes>);
+        let vocabulary =
+            tokenizer.map(|tokenizer| tokenizer.stream_vocabulary() as Arc<dyn TokenBytes>);
         generator.into_processor(&options.0, vocabulary).map(Self)
     }
 

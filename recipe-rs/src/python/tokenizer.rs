@@ -2,30 +2,78 @@
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyFrozenSet};
+use pyo3::types::{PyBytes, PyDict, PyFrozenSet};
 
-use crate::{Error, GgufVocabulary, GrowingPrompt, Result, Tokenizer};
+use crate::{Error, GgufVocabulary, GrowingPrompt, Result, StreamVocabulary, Tokenizer};
 
 /// Text to token ids and back.
 #[pyclass(name = "Tokenizer", module = "recipe_rs", frozen, from_py_object)]
 #[derive(Clone)]
-pub(super) struct PyTokenizer(pub(super) Tokenizer);
+pub(super) struct PyTokenizer(
+    pub(super) Tokenizer,
+    /// What streams look up, made once for all of them.
+    Arc<OnceLock<Arc<StreamVocabulary>>>,
+);
+
+impl From<Tokenizer> for PyTokenizer {
+    fn from(tokenizer: Tokenizer) -> Self {
+        Self(tokenizer, Arc::default())
+    }
+}
+
+impl PyTokenizer {
+    pub(super) fn stream_vocabulary(&self) -> Arc<StreamVocabulary> {
+        let make = || Arc::new(StreamVocabulary::new(self.0.clone()));
+        Arc::clone(self.1.get_or_init(make))
+    }
+}
 
 #[pymethods]
 impl PyTokenizer {
     /// Read a Hugging Face `tokenizer.json`.
     #[staticmethod]
     fn from_file(py: Python<'_>, path: std::path::PathBuf) -> Result<Self> {
-        py.detach(|| Tokenizer::from_file(path)).map(Self)
+        py.detach(|| Tokenizer::from_file(path)).map(Self::from)
+    }
+
+    /// Read the `tokenizer.json` of a model repository, through the package `huggingface_hub` and its cache.
+    #[staticmethod]
+    #[pyo3(signature = (identifier, revision = None, token = None))]
+    fn from_pretrained(
+        py: Python<'_>,
+        identifier: &str,
+        revision: Option<&str>,
+        token: Option<&str>,
+    ) -> PyResult<Self> {
+        let failed = |what: String| Error::Tokenizer {
+            message: format!("tokenizer.json of {identifier:?} {what}"),
+            offset: None,
+        };
+        let hub = py.import("huggingface_hub").map_err(|_| {
+            failed("needs the package huggingface_hub; install it, or use from_file".to_owned())
+        })?;
+        let options = PyDict::new(py);
+        options.set_item("revision", revision)?;
+        options.set_item("token", token)?;
+        let path: std::path::PathBuf = hub
+            .call_method(
+                "hf_hub_download",
+                (identifier, "tokenizer.json"),
+                Some(&options),
+            )
+            .map_err(|error| failed(format!("cannot be fetched: {}", error.value(py))))?
+            .extract()?;
+        Ok(Self::from_file(py, path)?)
     }
 
     /// Build a tokenizer from the text of a Hugging Face `tokenizer.json`.
     #[staticmethod]
     fn from_str(py: Python<'_>, json: &str) -> Result<Self> {
-        py.detach(|| Tokenizer::from_json(json)).map(Self)
+        py.detach(|| Tokenizer::from_json(json)).map(Self::from)
     }
 
     /// Build a tokenizer from the vocabulary of a GGUF file.
@@ -59,7 +107,7 @@ impl PyTokenizer {
             add_space_prefix,
         };
         py.detach(|| Tokenizer::from_gguf_vocabulary(vocabulary))
-            .map(Self)
+            .map(Self::from)
     }
 
     /// Return the ids of `text`; spellings of added tokens are those tokens.

@@ -7,10 +7,13 @@ use crate::request::content::ImagePolicy;
 use crate::request::limits::{check_stops, check_top_logprobs, read_stops};
 use crate::request::options::ConversionOptions;
 use crate::request::reader::{Field, parse_body, refusal};
+use crate::request::reporting::Reporting;
 use crate::request::response_format::RequestedFormat;
 use crate::request::thinking::ThinkingRequest;
 use crate::request::tools::{self, RequestedChoice, RequestedTool};
 use crate::request::{CommonFields, ConversationRequest, Draft, Protocol};
+use crate::response::{ChatCompletionChunkGenerator, UsageStyle};
+use crate::stream::ThinkingInitialStage;
 
 /// Fields of the protocol besides the shared ones.
 const KNOWN_FIELDS: [&str; 16] = [
@@ -59,6 +62,7 @@ pub struct ChatCompletionRequest {
     stops: Vec<String>,
     n: u64,
     has_stream_options: bool,
+    reports_usage: bool,
 }
 
 impl ChatCompletionRequest {
@@ -87,9 +91,10 @@ impl ChatCompletionRequest {
         thinking.read_effort(&body, "reasoning_effort")?;
         body.optional_bool("parallel_tool_calls")?;
         let stream_options = body.optional("stream_options")?;
-        if let Some(stream_options) = &stream_options {
-            stream_options.optional_bool("include_usage")?;
-        }
+        let reports_usage = match &stream_options {
+            Some(stream_options) => stream_options.optional_bool("include_usage")?,
+            None => None,
+        };
         Ok(Self {
             model,
             messages,
@@ -108,6 +113,7 @@ impl ChatCompletionRequest {
                 .optional_unsigned("n", u64::from(u8::MAX))?
                 .unwrap_or(1),
             has_stream_options: stream_options.is_some(),
+            reports_usage: reports_usage.unwrap_or(false),
             common: CommonFields::read(&body, &KNOWN_FIELDS)?,
         })
     }
@@ -116,6 +122,32 @@ impl ChatCompletionRequest {
     #[must_use]
     pub fn model(&self) -> &str {
         &self.model
+    }
+
+    /// A generator of the chunks of the first choice of one response to a converted request.
+    ///
+    /// Usage is reported as the official codec does; without compat, a stream reports it as the protocol
+    /// says: where it was asked for, in a last chunk of its own.
+    #[must_use]
+    pub fn chunk_generator(
+        request: &ConversationRequest,
+        id: impl Into<String>,
+        model: impl Into<String>,
+    ) -> ChatCompletionChunkGenerator {
+        let options = &request.parsing_options;
+        let thinks = request.conversation.thinking_mode;
+        let stage = options
+            .thinking_initial_stage
+            .or(thinks.then_some(ThinkingInitialStage::ContentContinuation));
+        let usage_style = match (request.stream, request.reporting.usage, options.compat) {
+            (false, ..) | (true, true, true) => UsageStyle::OnFinishWithNulls,
+            (true, false, true) => UsageStyle::OnFinish,
+            (true, true, false) => UsageStyle::SeparateChunk,
+            (true, false, false) => UsageStyle::Omitted,
+        };
+        ChatCompletionChunkGenerator::new(id, model)
+            .with_thinking(stage)
+            .with_usage_style(usage_style)
     }
 
     /// Converts the request.
@@ -176,6 +208,10 @@ impl ChatCompletionRequest {
             seed: self.seed,
             stops: self.stops,
             n: self.n as u32,
+            reporting: Reporting {
+                usage: self.reports_usage,
+                ..Reporting::default()
+            },
             common: self.common,
         }
         .finish(options)

@@ -8,10 +8,12 @@ use crate::request::limits::{self, check_stops, read_stops};
 use crate::request::messages_content::{self, InputMessage};
 use crate::request::options::{ConversionOptions, ServedModel, WebSearchBehavior};
 use crate::request::reader::{Field, parse_body, refusal};
+use crate::request::reporting::Reporting;
 use crate::request::response_format::RequestedFormat;
 use crate::request::thinking::ThinkingRequest;
 use crate::request::tools::{self, RequestedChoice, RequestedTool};
 use crate::request::{CommonFields, ConversationRequest, Draft, Protocol};
+use crate::response::MessagesChunkGenerator;
 
 /// Fields of the protocol besides the shared ones.
 const KNOWN_FIELDS: [&str; 11] = [
@@ -125,6 +127,16 @@ impl MessagesRequest {
         &self.model
     }
 
+    /// A generator of the events of one response to a converted request.
+    #[must_use]
+    pub fn chunk_generator(
+        request: &ConversationRequest,
+        id: impl Into<String>,
+        model: impl Into<String>,
+    ) -> MessagesChunkGenerator {
+        MessagesChunkGenerator::new(id, model, request.conversation.thinking_mode)
+    }
+
     /// Converts the request.
     ///
     /// # Errors
@@ -214,6 +226,7 @@ impl MessagesRequest {
             seed: None,
             stops: self.stops,
             n: 1,
+            reporting: Reporting::default(),
             common: self.common,
         }
         .finish(options)

@@ -11,10 +11,13 @@ mod messages_blocks;
 mod messages_content;
 mod options;
 mod reader;
+mod reporting;
 mod response_format;
 mod responses;
+mod responses_echo;
 mod responses_input;
 mod responses_items;
+mod responses_tool_listing;
 mod responses_tools;
 mod schema;
 mod thinking;
@@ -29,8 +32,9 @@ pub use options::{
     ConversionOptions, GenericModel, ModelVersion, ReasoningContentBehavior, WebSearchBehavior,
 };
 #[cfg(feature = "python")]
-pub(crate) use reader::{check_body, parse_body};
-pub use responses::{ResponsesRequest, ResponsesSettings};
+pub(crate) use reader::{check_body, check_size, parse_body};
+pub use reporting::{Reporting, ToolKinds};
+pub use responses::ResponsesRequest;
 
 use crate::conversation::{Conversation, Message, ResponseFormat, ToolChoice};
 use crate::error::Result;
@@ -119,6 +123,8 @@ pub struct ConversationRequest {
     pub chat_template_kwargs: Map<String, Value>,
     /// Number of answers.
     pub n: u32,
+    /// What the request asks of the form of its responses.
+    pub reporting: Reporting,
     /// Top-level fields of the request that had no effect.
     pub ignored_fields: Vec<String>,
 }
@@ -137,6 +143,7 @@ impl ConversationRequest {
             extra_sampling: Map::new(),
             chat_template_kwargs: Map::new(),
             n: 1,
+            reporting: Reporting::default(),
             ignored_fields: Vec::new(),
         }
     }
@@ -238,6 +245,7 @@ struct Draft {
     seed: Option<u64>,
     stops: Vec<String>,
     n: u32,
+    reporting: Reporting,
 }
 
 impl Draft {
@@ -310,6 +318,7 @@ impl Draft {
             extra_sampling: common.extra_sampling,
             chat_template_kwargs: common.chat_template_kwargs,
             n: self.n,
+            reporting: self.reporting,
             ignored_fields: common.ignored_fields,
         })
     }

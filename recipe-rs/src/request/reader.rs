@@ -254,6 +254,21 @@ pub(crate) fn parse_body(body: &[u8]) -> Result<Value> {
     check_body(value)
 }
 
+/// Refuses a body that is too long, before it is parsed.
+#[cfg(feature = "python")]
+pub(crate) fn check_size(num_bytes: u64, max_bytes: Option<u64>) -> Result<()> {
+    match max_bytes {
+        Some(max_bytes) if num_bytes > max_bytes => Err(Error::Conversion {
+            message: format!(
+                "request body has {num_bytes} bytes; at most {max_bytes} are allowed, send a shorter one"
+            ),
+            param: None,
+            status_code: 413,
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a body that is no object.
 pub(crate) fn check_body(value: Value) -> Result<Value> {
     Field::root(&value).object()?;

@@ -1,22 +1,28 @@
 //! Requests of the Responses protocol.
 
+use std::collections::BTreeMap;
+
 use crate::conversation::{Message, SystemMessage};
 use crate::error::Result;
-use crate::json::{Map, Value};
+use crate::json::Value;
 use crate::request::limits::{self, check_top_logprobs, read_stops};
 use crate::request::options::{ConversionOptions, WebSearchBehavior};
 use crate::request::reader::{Field, parse_body, refusal};
+use crate::request::reporting::{Reporting, ToolKinds};
 use crate::request::response_format::RequestedFormat;
-use crate::request::responses_input;
 use crate::request::responses_items::{self, Item};
+use crate::request::responses_tool_listing;
 use crate::request::responses_tools::{self, DeclaredTool, ToolContext, ToolNames};
 use crate::request::thinking::ThinkingRequest;
 use crate::request::tools::{self, RequestedChoice};
 use crate::request::{CommonFields, ConversationRequest, Draft, Protocol};
+use crate::request::{responses_echo, responses_input};
+use crate::response::{ResponsesChunkGenerator, ResponsesEcho};
 
 /// Fields of the protocol besides the shared ones.
-const KNOWN_FIELDS: [&str; 11] = [
+const KNOWN_FIELDS: [&str; 12] = [
     "input",
+    "include",
     "instructions",
     "max_output_tokens",
     "top_logprobs",
@@ -29,24 +35,8 @@ const KNOWN_FIELDS: [&str; 11] = [
     "stop",
 ];
 
-/// Settings of a request that responses repeat.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct ResponsesSettings {
-    /// The instructions.
-    pub instructions: Option<String>,
-    /// Most tokens of the output.
-    pub max_output_tokens: Option<u64>,
-    /// The requested temperature.
-    pub temperature: Option<f32>,
-    /// The requested `top_p`.
-    pub top_p: Option<f32>,
-    /// Alternatives per token.
-    pub top_logprobs: Option<u64>,
-    /// The user of the request.
-    pub user: Option<String>,
-    /// The members `reasoning`, `text`, `tool_choice`, `tools` and `parallel_tool_calls`, as given.
-    pub echoed: Map<String, Value>,
-}
+/// Entry of `include` that asks for reasoning in a form that can be sent back.
+const CARRIED_REASONING: &str = "reasoning.encrypted_content";
 
 /// A Responses request, read but not yet converted.
 ///
@@ -68,7 +58,9 @@ pub struct ResponsesRequest {
     thinking: ThinkingRequest,
     stops: Vec<String>,
     common: CommonFields,
-    settings: ResponsesSettings,
+    top_logprobs: Option<u64>,
+    carries_reasoning: bool,
+    settings: ResponsesEcho,
 }
 
 #[derive(Debug, Clone)]
@@ -125,26 +117,6 @@ impl ResponsesRequest {
             let summaries = [("auto", ()), ("concise", ()), ("detailed", ())];
             reasoning.optional_choice("summary", &summaries)?;
         }
-        let echoed = [
-            "reasoning",
-            "text",
-            "tool_choice",
-            "tools",
-            "parallel_tool_calls",
-        ];
-        let members = body.object()?;
-        let settings = ResponsesSettings {
-            instructions: body.optional_string("instructions")?.map(str::to_owned),
-            max_output_tokens: body.optional_unsigned("max_output_tokens", u64::from(u32::MAX))?,
-            temperature: body.optional_float("temperature")?,
-            top_p: body.optional_float("top_p")?,
-            top_logprobs: body.optional_unsigned("top_logprobs", u64::from(u8::MAX))?,
-            user: body.optional_string("user")?.map(str::to_owned),
-            echoed: echoed
-                .into_iter()
-                .filter_map(|name| Some((name.to_owned(), members.get(name)?.clone())))
-                .collect(),
-        };
         Ok(Self {
             model,
             input,
@@ -156,7 +128,11 @@ impl ResponsesRequest {
             thinking,
             stops: read_stops(&body, "stop", true).unwrap_or_default(),
             common: CommonFields::read(&body, &KNOWN_FIELDS)?,
-            settings,
+            top_logprobs: body.optional_unsigned("top_logprobs", u64::from(u8::MAX))?,
+            carries_reasoning: body.value["include"]
+                .as_array()
+                .is_some_and(|fields| fields.iter().any(|field| field == CARRIED_REASONING)),
+            settings: responses_echo::read(&body)?,
         })
     }
 
@@ -166,10 +142,27 @@ impl ResponsesRequest {
         &self.model
     }
 
-    /// Settings that responses repeat.
+    /// The settings that responses repeat, as the request gave them.
     #[must_use]
-    pub fn settings(&self) -> &ResponsesSettings {
-        &self.settings
+    pub fn echo(&self) -> ResponsesEcho {
+        ResponsesEcho {
+            tools: responses_tool_listing::echoed(&self.tools),
+            ..self.settings.clone()
+        }
+    }
+
+    /// A generator of the events of one response to a converted request.
+    #[must_use]
+    pub fn chunk_generator(
+        request: &ConversationRequest,
+        id: impl Into<String>,
+        model: impl Into<String>,
+    ) -> ResponsesChunkGenerator {
+        ResponsesChunkGenerator::new(id, model)
+            .with_thinking(request.conversation.thinking_mode)
+            .with_tool_kinds(request.reporting.tool_kinds.clone())
+            .with_carried_reasoning(request.reporting.carried_reasoning)
+            .with_compat(request.parsing_options.compat)
     }
 
     /// The function names of tools inside namespaces, each with its namespace and own name.
@@ -179,7 +172,7 @@ impl ResponsesRequest {
     pub fn namespace_tool_map(
         &self,
         options: &ConversionOptions,
-    ) -> Result<Vec<(String, (String, String))>> {
+    ) -> Result<BTreeMap<String, (String, String)>> {
         let model = options.served_model(&self.model)?;
         let mut names = ToolNames::default();
         if self.forbids_calls() {
@@ -193,7 +186,7 @@ impl ResponsesRequest {
             let tools = self.tools.clone();
             responses_tools::definitions(tools, "tools", context, &mut names)?;
         }
-        Ok(names.into_namespaced())
+        Ok(names.into_kinds().namespaced)
     }
 
     fn forbids_calls(&self) -> bool {
@@ -236,6 +229,8 @@ impl ResponsesRequest {
         responses_tools::check_web_search(&self.tools, "tools", options)?;
         let mut definitions =
             responses_tools::definitions(self.tools, "tools", context, &mut names)?;
+        // A search that another search found is reported as a function.
+        let has_tool_search = names.has_tool_search();
         let mut messages = Vec::new();
         let mut origins = Vec::new();
         if let Some(text) = instructions {
@@ -281,11 +276,19 @@ impl ResponsesRequest {
             response_constraint,
             max_tokens_field: "max_output_tokens",
             max_tokens: self.settings.max_output_tokens,
-            logprobs: self.settings.top_logprobs.is_some(),
-            top_logprobs: check_top_logprobs(self.settings.top_logprobs)?,
+            logprobs: self.top_logprobs.is_some(),
+            top_logprobs: check_top_logprobs(self.top_logprobs)?,
             seed: None,
             stops: if compat { Vec::new() } else { self.stops },
             n: 1,
+            reporting: Reporting {
+                usage: false,
+                carried_reasoning: self.carries_reasoning && !compat,
+                tool_kinds: ToolKinds {
+                    has_tool_search,
+                    ..names.into_kinds()
+                },
+            },
             common: self.common,
         }
         .finish(options)

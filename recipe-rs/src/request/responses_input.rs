@@ -11,6 +11,7 @@ use crate::request::content::{ImagePolicy, PART_SEPARATOR, Part, Place, image_fr
 use crate::request::options::ModelVersion;
 use crate::request::reader::refusal;
 use crate::request::responses_items::{InputPart, Item, ItemKind, Role};
+use crate::request::responses_tool_listing;
 use crate::request::responses_tools::{self, ToolContext, ToolNames};
 use crate::special_tokens::SpecialToken;
 
@@ -117,14 +118,20 @@ impl Builder<'_> {
             ItemKind::Reasoning {
                 text: None,
                 is_encrypted,
+                ..
             } if self.context.options.compat || !is_encrypted => {}
-            ItemKind::Reasoning { text, is_encrypted } => {
+            ItemKind::Reasoning {
+                text,
+                is_encrypted,
+                carried,
+            } => {
+                let carried = carried.filter(|_| !self.context.options.compat);
                 let has_no_text =
                     |turn: &Turn| turn.texts.as_deref().unwrap_or_default().is_empty();
                 let turn =
                     self.open_turn(index, |turn| turn.calls.is_empty() && has_no_text(turn))?;
                 turn.is_encrypted |= is_encrypted;
-                if let Some(text) = text {
+                if let Some(text) = text.or(carried) {
                     match &mut turn.reasoning {
                         Some(reasoning) => {
                             reasoning.push('\n');
@@ -152,7 +159,7 @@ impl Builder<'_> {
             ItemKind::SearchOutput { call_id, tools } => {
                 let path = format!("input[{index}].tools");
                 responses_tools::check_web_search(&tools, &path, self.context.options)?;
-                let content = Content::text_only(responses_tools::listing(&tools, &path)?);
+                let content = Content::text_only(responses_tool_listing::found(&tools, &path)?);
                 let mut tools =
                     responses_tools::definitions(tools, &path, self.context, self.names)?;
                 for tool in &mut tools {

@@ -1,5 +1,6 @@
 //! Input items of the Responses protocol, as they are read.
 
+use crate::carried_reasoning;
 use crate::conversation::{ImageDetail, ToolCall};
 use crate::error::Result;
 use crate::json;
@@ -27,6 +28,8 @@ pub(super) enum ItemKind {
     Reasoning {
         text: Option<String>,
         is_encrypted: bool,
+        /// Reasoning that an earlier response packed into the encrypted content.
+        carried: Option<String>,
     },
     Call {
         call: ToolCall,
@@ -110,6 +113,9 @@ fn read_item(item: &Field<'_, '_>) -> Result<ItemKind> {
                 .transpose()?
                 .flatten(),
             is_encrypted: item.optional_string("encrypted_content")?.is_some(),
+            carried: item
+                .optional_string("encrypted_content")?
+                .and_then(carried_reasoning::unpack),
         },
         "function_call" => ItemKind::Call {
             namespace: item.optional_string("namespace")?.map(str::to_owned),

@@ -4,9 +4,10 @@ use serde_json::json;
 
 use crate::conversation::ToolDefinition;
 use crate::error::{Error, Result};
-use crate::json::{Map, Value};
+use crate::json::Value;
 use crate::request::options::{ConversionOptions, ModelVersion, ServedModel, WebSearchBehavior};
 use crate::request::reader::{Field, refusal};
+use crate::request::reporting::ToolKinds;
 use crate::request::tools::{self, RequestedTool};
 use crate::wire_constants::WIRE;
 
@@ -64,7 +65,7 @@ pub(super) struct ToolContext<'a> {
 #[derive(Debug, Default)]
 pub(super) struct ToolNames {
     taken: std::collections::HashSet<String>,
-    namespaced: Vec<(String, (String, String))>,
+    kinds: ToolKinds,
 }
 
 impl ToolNames {
@@ -78,12 +79,18 @@ impl ToolNames {
             free = format!("{base}_{suffix}");
         }
         let own = (namespace.to_owned(), name.to_owned());
-        self.namespaced.push((free.clone(), own));
+        self.kinds.namespaced.insert(free.clone(), own);
         free
     }
 
-    pub(super) fn into_namespaced(self) -> Vec<(String, (String, String))> {
-        self.namespaced
+    /// Whether the tools so far hold the search for tools.
+    pub(super) fn has_tool_search(&self) -> bool {
+        self.kinds.has_tool_search
+    }
+
+    /// The tools whose calls are not reported as those of functions.
+    pub(super) fn into_kinds(self) -> ToolKinds {
+        self.kinds
     }
 }
 
@@ -222,6 +229,7 @@ pub(super) fn definitions(
                 out.push(definition);
             }
             DeclaredTool::Custom { name, description } => {
+                names.kinds.custom.insert(name.clone());
                 out.push(custom_definition(name, description, &path, context)?);
             }
             DeclaredTool::Namespace {
@@ -254,6 +262,7 @@ pub(super) fn definitions(
                     parameters,
                     strict: None,
                 };
+                names.kinds.has_tool_search = true;
                 out.push(function_definition(function, &path, context)?);
             }
             DeclaredTool::WebSearch { .. }
@@ -352,86 +361,4 @@ fn namespace_functions(
         }
     }
     Ok(functions)
-}
-
-/// Repeats found tools as compact JSON, as the model sees the result of a search.
-pub(super) fn listing(declared: &[DeclaredTool], path: &str) -> Result<String> {
-    let mut list = Vec::new();
-    for (index, tool) in declared.iter().enumerate() {
-        match tool {
-            DeclaredTool::Function(function) => {
-                list.push(Value::Object(function_listing(function)));
-            }
-            DeclaredTool::Custom { name, .. } => list.push(json!({"type": "custom", "name": name})),
-            DeclaredTool::Namespace {
-                name,
-                description,
-                tools,
-            } => {
-                for inner in tools {
-                    if let DeclaredTool::Function(function) = inner {
-                        let mut entry = function_listing(function);
-                        let description = description.as_deref().unwrap_or_default();
-                        let namespace = json!({"name": name, "description": description});
-                        entry.insert("namespace".to_owned(), namespace);
-                        list.push(Value::Object(entry));
-                    }
-                }
-            }
-            DeclaredTool::WebSearch { value } => list.push(web_search_listing(value)),
-            DeclaredTool::ToolSearch {
-                is_client,
-                description,
-                parameters,
-            } => list.push(json!({
-                "type": "tool_search",
-                "execution": is_client.map(|is_client| if is_client { "client" } else { "server" }),
-                "description": description,
-                "parameters": parameters,
-            })),
-            DeclaredTool::Unknown => {
-                let path = format!("{path}[{index}]");
-                return Err(refusal(
-                    &path,
-                    format!("{path}: tools of this type cannot be found by a search"),
-                ));
-            }
-        }
-    }
-    Ok(Value::Array(list).to_string())
-}
-
-fn web_search_listing(tool: &Value) -> Value {
-    let member = |name: &str| tool.get(name).cloned().unwrap_or_default();
-    let location = match tool.get("user_location") {
-        Some(Value::Object(given)) => {
-            let part = |name: &str| given.get(name).cloned().unwrap_or_default();
-            json!({
-                "city": part("city"), "country": part("country"),
-                "region": part("region"), "timezone": part("timezone"),
-            })
-        }
-        _ => Value::Null,
-    };
-    json!({
-        "type": member("type"),
-        "search_context_size": member("search_context_size"),
-        "user_location": location,
-    })
-}
-
-fn function_listing(function: &FunctionTool) -> Map<String, Value> {
-    let mut entry = Map::new();
-    entry.insert("type".to_owned(), Value::from("function"));
-    entry.insert("name".to_owned(), Value::from(function.name.as_str()));
-    entry.insert(
-        "description".to_owned(),
-        Value::from(function.description.clone()),
-    );
-    entry.insert(
-        "parameters".to_owned(),
-        function.parameters.clone().unwrap_or_default(),
-    );
-    entry.insert("strict".to_owned(), Value::from(function.strict));
-    entry
 }

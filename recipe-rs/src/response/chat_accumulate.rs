@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::chat_completions::{ChatCompletionChunk, ChoiceLogprobs, ToolCallDelta};
+use super::chat_chunk::{ChatCompletionChunk, ChunkBody};
 use super::to_json;
 use super::usage::ChatUsage;
+use crate::stream::LogprobEntry;
 
 /// A Chat Completions response.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,7 +24,7 @@ pub struct ChatCompletionResponse {
 struct Choice {
     index: u32,
     message: Message,
-    logprobs: Option<ChoiceLogprobs>,
+    logprobs: Option<Logprobs>,
     finish_reason: Option<&'static str>,
 }
 
@@ -34,7 +35,42 @@ struct Message {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<ToolCallDelta>,
+    tool_calls: Vec<ToolCall>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct ToolCall {
+    index: usize,
+    id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Function {
+    name: String,
+    arguments: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+struct Logprobs {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    content: Vec<LogprobEntry>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reasoning_content: Vec<LogprobEntry>,
+}
+
+impl Message {
+    /// The text so far, empty instead of null from now on.
+    fn text_mut(&mut self, is_reasoning: bool) -> &mut String {
+        let text = if is_reasoning {
+            &mut self.reasoning_content
+        } else {
+            &mut self.content
+        };
+        text.get_or_insert_default()
+    }
 }
 
 impl ChatCompletionResponse {
@@ -54,36 +90,62 @@ impl ChatCompletionResponse {
 
     /// Adds one chunk; the chunks of one choice have to come in order.
     pub fn accumulate(&mut self, chunk: ChatCompletionChunk) {
-        if chunk.system_fingerprint.is_some() {
-            self.system_fingerprint = chunk.system_fingerprint;
+        if let Some(fingerprint) = &chunk.head.system_fingerprint
+            && self.system_fingerprint.as_ref() != Some(fingerprint)
+        {
+            self.system_fingerprint = Some(fingerprint.clone());
         }
-        if let Some(Some(usage)) = chunk.usage {
-            self.usage = Some(usage);
+        if let ChunkBody::Usage(usage) = chunk.body {
+            self.usage = Some(*usage);
+            return;
         }
-        for part in chunk.choices {
-            let choice = self.choice_mut(part.index);
-            let message = &mut choice.message;
-            if let Some(role) = part.delta.role {
-                message.role = role;
+        let choice = self.choice_mut(chunk.head.choice_index);
+        let message = &mut choice.message;
+        match chunk.body {
+            ChunkBody::Start { in_reasoning } => {
+                message.text_mut(in_reasoning);
             }
-            append(&mut message.content, part.delta.content);
-            append(&mut message.reasoning_content, part.delta.reasoning_content);
-            for call in part.delta.tool_calls {
-                match message
-                    .tool_calls
-                    .iter_mut()
-                    .find(|known| known.index == call.index)
-                {
-                    Some(known) => known.function.arguments.push_str(&call.function.arguments),
-                    None => message.tool_calls.push(call),
+            ChunkBody::Text {
+                is_reasoning,
+                text,
+                logprobs,
+            } => {
+                message.text_mut(is_reasoning).push_str(&text);
+                if !logprobs.is_empty() {
+                    let known = choice.logprobs.get_or_insert_default();
+                    if is_reasoning {
+                        known.reasoning_content.extend(logprobs);
+                    } else {
+                        known.content.extend(logprobs);
+                    }
                 }
             }
-            if let Some(logprobs) = part.logprobs {
-                let known = choice.logprobs.get_or_insert_default();
-                known.content.extend(logprobs.content);
-                known.reasoning_content.extend(logprobs.reasoning_content);
+            ChunkBody::CallStart { index, id, name } => message.tool_calls.push(ToolCall {
+                index,
+                id,
+                kind: "function",
+                function: Function {
+                    name,
+                    arguments: String::new(),
+                },
+            }),
+            ChunkBody::CallArguments { index, fragment } => {
+                let known = message
+                    .tool_calls
+                    .iter_mut()
+                    .rfind(|call| call.index == index);
+                if let Some(call) = known {
+                    call.function.arguments.push_str(&fragment.to_json());
+                }
             }
-            choice.finish_reason = part.finish_reason.or(choice.finish_reason);
+            ChunkBody::Finish { reason, usage } => {
+                message.text_mut(false);
+                choice.finish_reason = Some(reason);
+                if let Some(usage) = usage {
+                    self.usage = Some(*usage);
+                }
+            }
+            ChunkBody::Usage(_) => {}
         }
     }
 
@@ -116,15 +178,5 @@ impl ChatCompletionResponse {
             }
         };
         &mut self.choices[place]
-    }
-}
-
-#[expect(
-    clippy::option_option,
-    reason = "absent, null and text differ on the wire"
-)]
-fn append(text: &mut Option<String>, delta: Option<Option<String>>) {
-    if let Some(Some(delta)) = delta {
-        text.get_or_insert_default().push_str(&delta);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::messages::{Block, Delta, Event, Message, MessagesStreamEvent};
 use super::to_json;
+use super::tool_input::object_of;
 use crate::stream::PromptUsage;
 
 /// A Messages response.
@@ -34,7 +35,7 @@ impl MessagesResponse {
             Event::ContentBlockStop { .. } => {
                 // A cut input is no object: it stays empty, and the stop reason says why.
                 if let Some(Block::ToolUse { input, .. }) = self.message.content.last_mut() {
-                    *input = serde_json::from_str(&self.input_json).unwrap_or_default();
+                    *input = object_of(&self.input_json);
                 }
             }
             Event::MessageDelta { delta, usage } => {

@@ -2,6 +2,7 @@
 
 mod call_id;
 mod chat_accumulate;
+mod chat_chunk;
 mod chat_completions;
 mod custom_input;
 mod messages;
@@ -10,11 +11,13 @@ mod responses;
 mod responses_event;
 mod responses_item;
 mod responses_object;
+mod tool_input;
 mod usage;
 
 pub use call_id::CallIds;
 pub use chat_accumulate::ChatCompletionResponse;
-pub use chat_completions::{ChatCompletionChunk, ChatCompletionChunkGenerator, UsageStyle};
+pub use chat_chunk::ChatCompletionChunk;
+pub use chat_completions::{ChatCompletionChunkGenerator, UsageStyle};
 pub use messages::{MessagesChunkGenerator, MessagesStreamEvent};
 pub use messages_accumulate::MessagesResponse;
 pub use responses::ResponsesChunkGenerator;

@@ -8,6 +8,7 @@ use super::responses_event::{CallDelta, Event, PartEvent, ResponsesStreamEvent};
 use super::responses_item::{Call, OpenItem, Report};
 use super::responses_object::{Item, ResponsesEcho, ResponsesResponse};
 use super::unix_seconds;
+use crate::request::ToolKinds;
 use crate::stream::{
     ArgumentFragment, ChunkGenerator, FinishCause, InferenceFinishReason, PromptUsage, StreamEvent,
     StreamUsage,
@@ -30,10 +31,9 @@ enum Closing {
 pub struct ResponsesChunkGenerator {
     response: ResponsesResponse,
     id: String,
-    namespace_tools: BTreeMap<String, (String, String)>,
-    custom_tools: BTreeSet<String>,
-    has_tool_search: bool,
+    tool_kinds: ToolKinds,
     is_thinking: bool,
+    carries_reasoning: bool,
     compat: bool,
     call_ids: CallIds,
     sequence_number: u64,
@@ -49,10 +49,9 @@ impl ResponsesChunkGenerator {
         Self {
             response: ResponsesResponse::new(id.clone(), model, unix_seconds()),
             id,
-            namespace_tools: BTreeMap::new(),
-            custom_tools: BTreeSet::new(),
-            has_tool_search: false,
+            tool_kinds: ToolKinds::default(),
             is_thinking: false,
+            carries_reasoning: false,
             compat: true,
             call_ids: CallIds::default(),
             sequence_number: 0,
@@ -61,10 +60,17 @@ impl ResponsesChunkGenerator {
         }
     }
 
+    /// Sets how the calls of which tools are reported.
+    #[must_use]
+    pub fn with_tool_kinds(mut self, tool_kinds: ToolKinds) -> Self {
+        self.tool_kinds = tool_kinds;
+        self
+    }
+
     /// Splits these function names into namespace and local name.
     #[must_use]
     pub fn with_namespace_tool_map(mut self, map: BTreeMap<String, (String, String)>) -> Self {
-        self.namespace_tools = map;
+        self.tool_kinds.namespaced = map;
         self
     }
 
@@ -78,14 +84,21 @@ impl ResponsesChunkGenerator {
     /// Names the tools whose calls carry raw input.
     #[must_use]
     pub fn with_custom_tools(mut self, names: BTreeSet<String>) -> Self {
-        self.custom_tools = names;
+        self.tool_kinds.custom = names;
         self
     }
 
     /// Sets whether calls of the tool search are items of their own kind.
     #[must_use]
     pub fn with_tool_search(mut self, has_tool_search: bool) -> Self {
-        self.has_tool_search = has_tool_search;
+        self.tool_kinds.has_tool_search = has_tool_search;
+        self
+    }
+
+    /// Sets whether reasoning items carry their text as `encrypted_content`, to be sent back.
+    #[must_use]
+    pub fn with_carried_reasoning(mut self, carries_reasoning: bool) -> Self {
+        self.carries_reasoning = carries_reasoning;
         self
     }
 
@@ -142,6 +155,7 @@ impl ResponsesChunkGenerator {
             status,
             phase,
             is_added,
+            carries_reasoning: self.carries_reasoning,
         })
     }
 
@@ -271,17 +285,17 @@ impl ResponsesChunkGenerator {
             text: String::new(),
         };
         let call_id = self.call_ids.next_id();
-        let open = if self.custom_tools.contains(&name) {
+        let open = if self.tool_kinds.custom.contains(&name) {
             OpenItem::Custom {
                 call: call(name, call_id),
                 decoder: CustomInput::default(),
             }
-        } else if self.has_tool_search && name == TOOL_SEARCH {
+        } else if self.tool_kinds.has_tool_search && name == TOOL_SEARCH {
             OpenItem::ToolSearch {
                 call: call(name, call_id),
             }
         } else {
-            let (namespace, name) = match self.namespace_tools.get(&name) {
+            let (namespace, name) = match self.tool_kinds.namespaced.get(&name) {
                 Some((namespace, local)) => (Some(namespace.clone()), local.clone()),
                 None => (None, name),
             };

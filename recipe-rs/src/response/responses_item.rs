@@ -1,9 +1,9 @@
 //! The item of a Responses stream that is being received.
 
-use serde_json::Map;
-
 use super::custom_input::CustomInput;
 use super::responses_object::{Item, Part};
+use super::tool_input::object_of;
+use crate::carried_reasoning;
 use crate::stream::LogprobEntry;
 
 /// The item that is being received.
@@ -45,6 +45,8 @@ pub(super) struct Report<'a> {
     pub(super) phase: &'static str,
     /// Whether the item was just added, so that it has no content yet.
     pub(super) is_added: bool,
+    /// Whether reasoning is packed for the client to send back.
+    pub(super) carries_reasoning: bool,
 }
 
 impl OpenItem {
@@ -75,12 +77,16 @@ impl OpenItem {
         };
         let content = part.into_iter().collect();
         match self {
-            Self::Reasoning(_) => Item::Reasoning {
+            Self::Reasoning(text) => Item::Reasoning {
                 id,
                 status,
                 content,
                 summary: [],
-                encrypted_content: format!("{}-{}", report.response_id, report.output_index),
+                encrypted_content: match (report.carries_reasoning, report.is_added) {
+                    (true, true) => String::new(),
+                    (true, false) => carried_reasoning::pack(text),
+                    (false, _) => format!("{}-{}", report.response_id, report.output_index),
+                },
             },
             Self::Message { .. } => Item::Message {
                 id,
@@ -109,7 +115,7 @@ impl OpenItem {
                 status,
                 call_id: call.id.clone(),
                 execution: "client",
-                arguments: serde_json::from_str(&call.text).unwrap_or_else(|_| Map::new()),
+                arguments: object_of(&call.text),
             },
         }
     }

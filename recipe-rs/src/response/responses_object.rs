@@ -16,9 +16,9 @@ pub struct ResponsesEcho {
     /// Limit of output tokens.
     pub max_output_tokens: Option<u64>,
     /// Temperature asked for, not the one used.
-    pub temperature: f64,
+    pub temperature: f32,
     /// Nucleus probability asked for, not the one used.
-    pub top_p: f64,
+    pub top_p: f32,
     /// Number of alternatives per token.
     pub top_logprobs: u64,
     /// Name of the end user.
@@ -155,12 +155,12 @@ pub struct ResponsesResponse {
     safety_identifier: Option<String>,
     service_tier: &'static str,
     store: bool,
-    temperature: f64,
+    temperature: f32,
     text: Value,
     tool_choice: Value,
     tools: Value,
     top_logprobs: u64,
-    top_p: f64,
+    top_p: f32,
     truncation: &'static str,
     usage: Option<ResponsesUsage>,
     user: Option<String>,

@@ -24,6 +24,8 @@ pub use event::{
     ArgumentFragment, FinishCause, LogprobEntry, StreamDiagnostics, StreamEvent, StreamUsage,
     TopLogprob,
 };
+pub(crate) use json_scan::{JsonShape, shape_of};
 pub use options::{OutputFormat, ParsingOptions, ThinkingInitialStage};
 pub use processor::{ChunkGenerator, StreamProcessor};
+pub(crate) use repair::UNREADABLE_PARAMETER;
 pub use vocabulary::StreamVocabulary;

@@ -114,7 +114,8 @@ impl Parser {
             visible,
             skips_newlines,
             has_shown_text: false,
-            parses_bare_calls: parse_tool_calls,
+            parses_bare_calls: parse_tool_calls
+                && options.output_format == OutputFormat::Llama3Json,
             sets,
             format,
             stop_sequences: options.stop_sequences.clone(),
@@ -379,6 +380,8 @@ impl Parser {
     /// Sends what is certain after a piece.
     fn release(&mut self, events: &mut Vec<StreamEvent>) {
         match self.stage {
+            // Blanks belong to the call that may follow them.
+            Stage::Visible if self.parses_bare_calls && self.visible == Visible::Content => {}
             Stage::Visible => {
                 let certain = self.scan - self.set().held();
                 let position = if self.holds_whole_pieces {

@@ -147,15 +147,18 @@ fn check_messages(messages: &Value) -> Result<&Map<String, Value>> {
     last.ok_or_else(|| refuse("messages is empty; give at least one message"))
 }
 
-/// Text of a message: its content, or the last text part of it.
+/// Text of a message, not blank: its content, or the last text part of it.
 fn final_text(message: &Map<String, Value>) -> Result<String> {
     let content = message.get("content").unwrap_or(&Value::Null);
     let text = match content {
         Value::Array(parts) => parts.iter().rev().find_map(|part| part["text"].as_str()),
         other => other.as_str(),
     };
-    text.map(str::to_owned)
-        .ok_or_else(|| refuse("continue_final_message needs a last message whose content is text"))
+    text.filter(|text| !text.trim().is_empty())
+        .map(str::to_owned)
+        .ok_or_else(|| {
+            refuse("continue_final_message needs a last message whose content is text that is not blank")
+        })
 }
 
 /// Cuts `text` behind the last occurrence of `content`, which a template may have stripped of outer white space.
