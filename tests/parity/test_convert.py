@@ -1,13 +1,11 @@
 """Random requests of the three protocols are accepted, refused and converted as the official codec does."""
 
-# ruff: noqa: T201
-
 from __future__ import annotations
 
 import collections
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -67,7 +65,11 @@ def patch_descriptions() -> dict[str, str]:
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("request_class", PROTOCOLS)
-def test_random_requests_convert_alike(request_class: str, patch_descriptions: dict[str, str]) -> None:
+def test_random_requests_convert_alike(
+    request_class: str,
+    patch_descriptions: dict[str, str],
+    coverage_table: Callable[[str, Mapping[str, int]], None],
+) -> None:
     outcomes: collections.Counter[str] = collections.Counter()
 
     def compare(seed: int) -> None:
@@ -88,6 +90,6 @@ def test_random_requests_convert_alike(request_class: str, patch_descriptions: d
 
     for seed in range(cases()):
         compare(seed)
-    print(f"{request_class}: {dict(outcomes)}")
+    coverage_table(f"conversion, {request_class}", outcomes)
     assert outcomes["accepted"] >= cases() // 10
     assert outcomes["refused"] >= cases() // 10

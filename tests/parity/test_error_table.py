@@ -1,12 +1,13 @@
 """Each refused condition is refused by both codecs, at random valid surroundings, and ours names the field."""
 
-# ruff: noqa: T201, PT017, PT018
+# ruff: noqa: PT017, PT018
 
 from __future__ import annotations
 
 import collections
 import json
 import random
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -57,16 +58,14 @@ def check_row(row: Row, counts: collections.Counter[str]) -> None:
         counts[row.name] += 1
 
 
-def test_each_row_is_refused_and_named() -> None:
+def test_each_row_is_refused_and_named(coverage_table: Callable[[str, Mapping[str, int]], None]) -> None:
     names = [row.name for row in ROWS]
     doubled = [name for name, count in collections.Counter(names).items() if count > 1]
     assert not doubled, f"rows with one name: {doubled}"
     counts: collections.Counter[str] = collections.Counter()
     for row in ROWS:
         check_row(row, counts)
-    print(f"{len(counts)} conditions, each reached {min(counts.values())} times or more:")
-    for name, count in counts.items():
-        print(f"  {count:4} {name}")
+    coverage_table(f"{len(counts)} conditions of refusal", counts)
     assert min(counts.values()) >= CASES_PER_ROW and len(counts) == len(ROWS)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections import Counter
+from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import given, settings
@@ -66,14 +66,14 @@ def run_property(chunk_kind: str, part: int, num_cases: int) -> Coverage:
         check((part, seed), chunk_kind, coverage)
 
     matches_the_official_codec()
-    sys.stdout.write(f"\n{chunk_kind}:\n{coverage.report()}\n")
     return coverage
 
 
 @pytest.mark.parametrize("part", range(NUM_PARTS))
 @pytest.mark.parametrize("chunk_kind", ["text", "ids"])
-def test_events_match(chunk_kind: str, part: int) -> None:
+def test_events_match(chunk_kind: str, part: int, coverage_table: Callable[[str, Mapping[str, int]], None]) -> None:
     coverage = run_property(chunk_kind, part, NUM_CASES)
+    coverage_table(f"events, {chunk_kind}, part {part}", coverage.counts)
     wanted = ["calls", "cut by the limit", "stop sequences", "JSON answer", "equal", "stage ContentContinuation"]
     assert all(coverage.counts[name] >= 20 for name in wanted), coverage.report()
 
@@ -82,5 +82,8 @@ def test_events_match(chunk_kind: str, part: int) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(NUM_PARTS))
 @pytest.mark.parametrize("chunk_kind", ["text", "ids"])
-def test_events_match_in_many_cases(chunk_kind: str, part: int) -> None:
-    run_property(chunk_kind, part, NUM_SLOW_CASES)
+def test_events_match_in_many_cases(
+    chunk_kind: str, part: int, coverage_table: Callable[[str, Mapping[str, int]], None]
+) -> None:
+    coverage = run_property(chunk_kind, part, NUM_SLOW_CASES)
+    coverage_table(f"many events, {chunk_kind}, part {part}", coverage.counts)
