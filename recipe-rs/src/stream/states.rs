@@ -288,7 +288,6 @@ impl Parser {
         }
         let (mut run, trust) = self.buffer.run_at(self.scan);
         if self.parses_bare_calls && num_blanks > 0 {
-            // The blanks by themselves: what follows them may be a call.
             run = &run[..num_blanks];
         }
         let hit = self.sets[self.visible as usize].scan(run, trust);
