@@ -27,9 +27,9 @@ from typing import Any
 
 from codec_corpora import CORPORA, make_corpus
 from codec_peers import PEERS, open_encoder
+from codec_rows import show_rows
 
 NUM_PIECES = 6
-WORST = {"a": "a", "digits": "7", "spaces": " ", "base64": "QmFzZTY0", "han": "漢字東京"}
 
 
 def pieces_of(text: str) -> list[str]:
@@ -93,6 +93,19 @@ class Peer:
         self._process.communicate()
 
 
+def processor_name() -> str:
+    """Name of the processor and the vector instructions that matter here."""
+    path = Path("/proc/cpuinfo")
+    if not path.exists():
+        return platform.processor() or platform.machine()
+    fields = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
+    facts = {key.strip(): value.strip() for key, value in fields.items()}
+    flags = facts.get("flags", "").split()
+    name = facts.get("model name", platform.machine())
+    vectors = [flag for flag in ("avx2", "avx512bw") if flag in flags]
+    return f"{name} (family {facts.get('cpu family')}, model {facts.get('model')}; {', '.join(vectors) or 'no AVX2'})"
+
+
 def compare(peers: list[Peer], text: str) -> dict[str, dict[str, float]]:
     """MB/s of each library, fresh and hot, and whether its ids are those of the first."""
     pieces = pieces_of(text)
@@ -122,35 +135,6 @@ def show(title: str, results: dict[str, dict[str, float]]) -> None:
         print(f"  {name:26} {row['fresh']:8.1f} {row['hot']:8.1f}        {ratio}{differs}")
 
 
-def show_own_rows(path: str, text: str) -> None:
-    """Prints what only the codec itself is measured on: threads, decoding, appending, worst cases. Wall time."""
-    import recipe_rs
-
-    def best(run: Any, repeats: int = 5) -> float:
-        times = []
-        for _ in range(repeats):
-            start = time.perf_counter()
-            run()
-            times.append(time.perf_counter() - start)
-        return min(times)
-
-    tokenizer = recipe_rs.Tokenizer.from_file(path)
-    one, two = (best(lambda n=n: tokenizer.encode_plain(text, num_threads=n)) for n in (1, 2))
-    ids = memoryview(tokenizer.encode_plain(text)).cast("I").tolist()
-    print(f"\n{len(ids)} tokens, hot: 1 thread {one * 1e3:.2f} ms, 2 threads {two * 1e3:.2f} ms, {one / two:.2f}x")
-    decode = best(lambda: tokenizer.decode(ids))
-    print(f"decode: {len(ids) / decode / 1e6:.1f} M tokens/s, list of int included")
-    prompt = recipe_rs.GrowingPrompt(tokenizer)
-    prompt.append(text)
-    print(f"append 'and so on. ' to them: {best(lambda: prompt.append('and so on. ')) * 1e6:.0f} us")
-    for name, unit in WORST.items():
-        times = []
-        for size in (125_000, 1_000_000):
-            long = unit * (size // len(unit))
-            times.append(best(lambda long=long: tokenizer.encode_plain(long, num_threads=1), 3))
-        print(f"1 MB of {name:7} {times[1] * 1e3:7.1f} ms, {times[1] / times[0]:.1f}x the time of 125 KB")
-
-
 def main() -> None:
     """Runs the comparison."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -172,7 +156,7 @@ def main() -> None:
         return work(options.work, path)
     if options.smoke:
         options.bytes, options.corpora = 60_000, "code"
-    print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, {os.cpu_count()} CPUs")
+    print(f"{processor_name()}, Python {platform.python_version()}, {os.cpu_count()} CPUs")
     peers = []
     for name in PEERS:
         sites = [options.rc_site] if name == "hf-rc" and options.rc_site else [] if name == "hf" else options.peer_site
@@ -190,7 +174,7 @@ def main() -> None:
         show(f"{name}, {len(text.encode()) / 1e6:.1f} MB", compare(peers, text))
     for peer in peers:
         peer.close()
-    show_own_rows(path, next(iter(texts.values())))
+    show_rows(path, texts)
 
 
 if __name__ == "__main__":

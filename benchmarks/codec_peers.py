@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 Encode = Callable[[str], Sequence[int]]
 
-PEERS = ("ours", "hf", "hf-rc", "fastokens", "gigatoken")
+PEERS = ("ours", "hf", "hf-rc", "fastokens", "gigatoken", "deepseek-recipe")
 
 
 def open_encoder(name: str, path: str) -> Encode:
@@ -36,4 +36,7 @@ def open_encoder(name: str, path: str) -> Encode:
     if name == "gigatoken":
         giga = importlib.import_module("gigatoken.gigatoken_rs").BPETokenizer.from_hf(path)
         return lambda text: giga.encode(text)
+    if name == "deepseek-recipe":
+        official = importlib.import_module("deepseek_recipe").Tokenizer.from_file(path)
+        return lambda text: official.encode(text)
     sys.exit(f"there is no encoder {name}; known are {', '.join(PEERS)}")

@@ -124,6 +124,54 @@ def test_plain_spellings_of_special_tokens(ours: recipe_rs.Tokenizer, text: str,
     assert ids(ours.encode_plain(text)) == expected
 
 
+def pairs_that_tokens_split(ours: recipe_rs.Tokenizer) -> list[str]:
+    """Pairs of characters beside each other of which some token holds one and a part of the other."""
+    pairs = []
+    for token_id in range(259, 128_000):
+        data = ours.token_bytes(token_id)
+        for start in range(1, len(data)):
+            if not 0xE3 <= data[start] <= 0xE9 or data[start - 1] & 0xC0 != 0x80:
+                continue
+            left, right = data[max(0, start - 3) : start], data[start : start + 3]
+            if len(left) < 3 or len(right) < 3:
+                lefts = [b"\xe4\xb8\xad\xe3\x83\xbc\xe7\x8b"[at : at + 3 - len(left)] + left for at in (0, 3, 6)]
+                rights = [right + tail[: 3 - len(right)] for tail in (b"\x80\xa0", b"\xb8\x9e", b"\x9f\x86")]
+                pairs += [(one + other).decode(errors="ignore") for one in lefts for other in rights]
+    return [pair for pair in pairs if len(pair) == 2]
+
+
+@pytest.mark.parametrize("number", [1500, pytest.param(60_000, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
+def test_runs_of_cjk(ours: recipe_rs.Tokenizer, reference, number: int) -> None:
+    rng = random.Random(10)
+    awkward = pairs_that_tokens_split(ours)
+    assert len(awkward) > 100
+    words = [ours.token_bytes(rng.randrange(259, 128_000)).decode(errors="ignore") for _ in range(20_000)]
+    words = [word for word in words if word and all("\u3040" <= char <= "\u9fa5" for char in word)]
+
+    def piece() -> str:
+        draw = rng.random()
+        if draw < 0.35:
+            return rng.choice(words)
+        if draw < 0.6:
+            return rng.choice(awkward)
+        if draw < 0.7:
+            return chr(rng.randrange(0x3040, 0x3100))
+        return chr(rng.randrange(0x4E00, 0x9FA6)) * rng.choice([1, 1, 1, 2, 60])
+
+    check(ours, reference, ["".join(piece() for _ in range(rng.randint(1, 30))) for _ in range(number)])
+
+
+def test_words_of_every_length(ours: recipe_rs.Tokenizer, reference) -> None:
+    rng = random.Random(11)
+    texts = []
+    for length in range(1, 200):
+        for letters in ("etaoin", "ab", "=", " ", "\0", "\u00e9s", string.ascii_letters, "-_."):
+            word = "".join(rng.choice(letters) for _ in range(length))
+            texts += [word, f"x {word}", f"{word}1"]
+    check(ours, reference, texts)
+    check(ours, reference, texts[::-1])
+
+
 @pytest.mark.parametrize("unit", ["a", "ab", " ", "0", "\n", "漢", "東京", "あー", "\0", "=", "e\u0301", ") \n"])
 def test_long_runs(ours: recipe_rs.Tokenizer, reference, unit: str) -> None:
     text = unit * (20_000 // len(unit))

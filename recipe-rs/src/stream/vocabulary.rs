@@ -1,42 +1,35 @@
 //! The tokenizer as a stream needs it.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use super::detokenize::{TokenBytes, TokenForm};
 use crate::tokenizer::Tokenizer;
 
-/// A tokenizer with its added tokens by id.
+/// What a stream asks a tokenizer for.
 #[derive(Debug)]
 pub struct StreamVocabulary {
     tokenizer: Tokenizer,
-    /// Spelling of each added token, and whether the vocabulary calls it special.
-    added: HashMap<u32, (String, bool)>,
 }
 
 impl StreamVocabulary {
-    /// Prepares a tokenizer; one vocabulary serves any number of streams.
+    /// Takes a tokenizer, of which nothing is copied.
     #[must_use]
     pub fn new(tokenizer: Tokenizer) -> Self {
-        let added = tokenizer
-            .added_tokens()
-            .map(|token| (token.id, (token.content.clone(), token.special)))
-            .collect();
-        Self { tokenizer, added }
+        Self { tokenizer }
     }
 }
 
 impl TokenBytes for StreamVocabulary {
     fn token_form(&self, id: u32) -> TokenForm<'_> {
-        if let Some((spelling, is_special)) = self.added.get(&id) {
+        if let Some(token) = self.tokenizer.added_token(id) {
             return TokenForm::Added {
-                spelling: Cow::Borrowed(spelling),
-                is_special: *is_special,
+                spelling: Cow::Borrowed(&token.content),
+                is_special: token.special,
             };
         }
-        match self.tokenizer.token_bytes(id) {
-            Ok(data) => TokenForm::Plain(Cow::Owned(data)),
-            Err(_) => TokenForm::Unknown,
+        match self.tokenizer.borrowed_token_bytes(id) {
+            Some(data) => TokenForm::Plain(data),
+            None => TokenForm::Unknown,
         }
     }
 

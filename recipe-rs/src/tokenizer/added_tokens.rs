@@ -1,6 +1,6 @@
 //! Added tokens: their properties, and where a text spells them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -27,6 +27,8 @@ pub struct AddedToken {
 #[derive(Debug, Clone)]
 pub(crate) struct AddedTokens {
     by_content: BTreeMap<String, AddedToken>,
+    /// Spelling of each id; the first one if several spell it.
+    content_of: HashMap<u32, String>,
     special_ids: Vec<u32>,
     /// Matchers of the two rounds: tokens to find in the raw text, then in what remains of it.
     rounds: [Option<Round>; 2],
@@ -64,6 +66,11 @@ impl AddedTokens {
                 },
             );
         }
+        let content_of = by_content
+            .values()
+            .rev()
+            .map(|token: &AddedToken| (token.id, token.content.clone()))
+            .collect();
         let mut special_ids: Vec<u32> = by_content
             .values()
             .filter(|t| t.special)
@@ -78,6 +85,7 @@ impl AddedTokens {
         let rounds = [round(false)?, round(true)?];
         Ok(Self {
             by_content,
+            content_of,
             special_ids,
             rounds,
             plain_matching,
@@ -94,6 +102,12 @@ impl AddedTokens {
     #[must_use]
     pub(crate) fn get(&self, content: &str) -> Option<&AddedToken> {
         self.by_content.get(content)
+    }
+
+    /// The token of this id.
+    #[must_use]
+    pub(crate) fn of_id(&self, id: u32) -> Option<&AddedToken> {
+        self.get(self.content_of.get(&id)?)
     }
 
     /// All tokens in the order of their spellings.

@@ -1,28 +1,28 @@
 //! Our own encoder of byte-level BPE vocabularies.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-use super::bridge::BridgedPairs;
 use super::byte_level::byte_to_char;
+use super::cjk::{self, CjkTable};
 use super::encoder::PlainEncoder;
 use super::file::TokenizerFile;
 use super::merge::{MergeScratch, MergeTable, NO_ID};
-use super::scan::PreTokenizer;
-use super::scan::classify::{self, Classify};
+use super::scan::{PreTokenizer, simd};
 use super::vocabulary::Vocabulary;
-use super::word_table::{
-    ID_LIMIT, MAX_KEYED_BYTES, MAX_SHORT_BYTES, PackedIds, WordHash, WordTable, has_key, key_hash,
-    word_key,
-};
+use super::word::{ID_LIMIT, MAX_KEYED_BYTES, MAX_SHORT_BYTES, PackedIds, WordHash, has_key};
+use super::word_table::{Inserted, WordTable};
 use super::worker::Worker;
 use crate::{Error, Result};
 
-/// Workers that are kept for later texts; each holds up to about 3 MB.
+/// Workers that are kept for later texts.
 const MAX_IDLE_WORKERS: usize = 16;
+
+/// How many merges before their turn the memory is asked for the ids of their parts, step by step.
+const LOOK_AHEAD: [usize; 3] = [24, 16, 8];
 
 /// Byte-level BPE over a pre-tokenizer of our own.
 #[derive(Debug)]
@@ -30,13 +30,12 @@ pub(crate) struct ByteBpe {
     kind: Kind,
     pub(super) merges: MergeTable,
     pub(super) vocabulary: Arc<Vocabulary>,
-    /// Words that are one token.
-    pub(super) words: WordTable,
-    /// Those of them that have no key.
-    pub(super) long_words: HashMap<Box<[u8]>, u32, WordHash>,
+    /// Words that are one token, and those that were merged before.
+    words: Mutex<Arc<WordTable>>,
+    /// Words that are one token and not in the table.
+    pub(super) other_words: HashMap<Box<[u8]>, u32, WordHash>,
     /// Set for pre-tokenizers that keep CJK characters apart from others.
-    pub(super) bridged: Option<BridgedPairs>,
-    pub(super) classify: Classify,
+    pub(super) cjk: Option<CjkTable>,
     /// Workers that wait for the next text.
     idle: Mutex<Vec<Worker>>,
 }
@@ -76,17 +75,20 @@ impl ByteBpe {
         let Some(merges) = MergeTable::new(&byte_ids, &merges) else {
             return Ok(None);
         };
-        let keeps_cjk_apart = kind.pre_tokenizer == PreTokenizer::DeepSeek;
+        let keeps_cjk_apart =
+            kind.pre_tokenizer == PreTokenizer::DeepSeek && !kind.prefers_whole_words;
+        let cjk = if keeps_cjk_apart {
+            CjkTable::new(vocabulary, &merges)
+        } else {
+            None
+        };
         let mut bpe = Self {
             kind,
             merges,
             vocabulary: Arc::clone(vocabulary),
-            words: WordTable::with_capacity(1, 1),
-            long_words: HashMap::default(),
-            bridged: keeps_cjk_apart
-                .then(|| BridgedPairs::new(vocabulary))
-                .flatten(),
-            classify: classify::best(),
+            words: Mutex::new(Arc::new(WordTable::with_capacity(0, 0))),
+            other_words: HashMap::default(),
+            cjk,
             idle: Mutex::default(),
         };
         bpe.learn_vocabulary(file);
@@ -97,30 +99,54 @@ impl ByteBpe {
     fn learn_vocabulary(&mut self, file: &TokenizerFile<'_>) {
         let vocabulary = Arc::clone(&self.vocabulary);
         let mut scratch = MergeScratch::default();
+        let is_covered = |word: &[u8]| self.cjk.is_some() && cjk::covers(word);
         let ids = || file.model.vocab.0.iter().map(|entry| entry.1);
-        let num_short = ids()
-            .filter(|&id| vocabulary.bytes(id).len() <= MAX_SHORT_BYTES)
-            .count();
-        let num_keyed = ids()
-            .filter(|&id| vocabulary.bytes(id).len() <= MAX_KEYED_BYTES)
-            .count();
-        self.words = WordTable::with_capacity(num_short, num_keyed - num_short);
+        let (mut num_short, mut num_long) = (0, 0);
         for id in ids() {
             let word = vocabulary.bytes(id);
-            let mut is_result = || self.merges.is_own_result(id, word, &mut scratch);
-            if !self.kind.prefers_whole_words && !is_result() {
-                continue;
-            }
-            if !has_key(word) {
-                self.long_words.insert(word.into(), id);
-            } else if let Some(packed) = PackedIds::new(&[id]) {
-                let key = word_key(word, 0, word.len());
-                let hash = key_hash(key);
-                if self.words.get(key, hash, word.len()).is_none() {
-                    self.words.insert(key, hash, word.len(), packed);
-                }
+            if !is_covered(word) {
+                num_short += usize::from(word.len() <= MAX_SHORT_BYTES);
+                num_long +=
+                    usize::from((MAX_SHORT_BYTES + 1..=MAX_KEYED_BYTES).contains(&word.len()));
             }
         }
+        let words = WordTable::with_capacity(num_short, num_long);
+        let entries = &file.model.vocab.0;
+        for (index, &(_, id)) in entries.iter().enumerate() {
+            if let Some(entry) = entries.get(index + LOOK_AHEAD[0]) {
+                words.prefetch(vocabulary.bytes(entry.1));
+            }
+            let word = vocabulary.bytes(id);
+            let mut is_result = || self.merges.is_own_result(id, word, &mut scratch);
+            if is_covered(word) || !self.kind.prefers_whole_words && !is_result() {
+                continue;
+            }
+            let is_kept = has_key(word)
+                && PackedIds::new(&[id])
+                    .is_some_and(|ids| words.insert(word, ids) == Inserted::Yes);
+            if !is_kept {
+                self.other_words.insert(word.into(), id);
+            }
+        }
+        self.words = Mutex::new(Arc::new(words));
+    }
+
+    /// The table of words.
+    pub(super) fn words(&self) -> Arc<WordTable> {
+        Arc::clone(&self.words.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The table to use instead of `full`, in which there is no room for more words.
+    pub(super) fn renewed_words(&self, full: &Arc<WordTable>) -> Arc<WordTable> {
+        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&words, full) {
+            *words = Arc::new(full.without_learnt());
+        }
+        Arc::clone(&words)
+    }
+
+    pub(super) fn prefers_whole_words(&self) -> bool {
+        self.kind.prefers_whole_words
     }
 
     /// Whether cutting `text` at the inner position `at` changes no token.
@@ -176,7 +202,14 @@ fn merge_ids(file: &TokenizerFile<'_>, vocabulary: &Vocabulary) -> Result<Vec<(u
     let mut merges = Vec::with_capacity(file.model.merges.len());
     let mut product = String::new();
     let mut last_id = 0;
-    for merge in &file.model.merges {
+    let rules = &file.model.merges;
+    for (index, merge) in rules.iter().enumerate() {
+        for (step, ahead) in LOOK_AHEAD.into_iter().enumerate() {
+            if let Some(merge) = rules.get(index + ahead) {
+                vocabulary.prefetch(&merge.0, step);
+                vocabulary.prefetch(&merge.1, step);
+            }
+        }
         product.clear();
         product.push_str(&merge.0);
         product.push_str(&merge.1);
@@ -200,8 +233,8 @@ impl PlainEncoder for ByteBpe {
             text.as_bytes()
         };
         let idle = self.idle.lock().map_or(None, |mut idle| idle.pop());
-        let mut worker = idle.unwrap_or_else(Worker::new);
-        worker.encode_into(self, text, out);
+        let mut worker = idle.unwrap_or_else(|| Worker::new(self.words()));
+        simd::encode(&mut worker, self, text, out);
         if let Ok(mut idle) = self.idle.lock()
             && idle.len() < MAX_IDLE_WORKERS
         {

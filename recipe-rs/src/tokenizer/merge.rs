@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::large_slice::LargeSlice;
+
 /// Rank of a pair that no merge joins.
 pub(crate) const NO_RANK: u32 = u32::MAX;
 
@@ -14,27 +16,33 @@ const FILTER_BITS: u32 = 20;
 /// Up to this many symbols, scanning for the best pair is faster than a heap.
 const MAX_SCANNED_SYMBOLS: usize = 64;
 
+/// Symbols whose ranks are scanned as one vector.
+pub(crate) const SHORT: usize = 16;
+const PLACE_BITS: u32 = 4;
+
 /// Ids and ranks that fit into a slot of the table.
 const FIELD_BITS: u32 = 21;
 const FIELD_LIMIT: usize = (1 << FIELD_BITS) - 1;
 
 /// The merge rules: which pairs of ids join, in which order, and into what.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct MergeTable {
     /// Open-addressed: left id, right id and rank in one word; `EMPTY` where a slot is free.
-    slots: Box<[u64]>,
+    slots: LargeSlice<u64>,
     shift: u32,
     /// One bit for each hash of a pair that some merge joins: most pairs that none joins end here.
     filter: Box<[u64]>,
     /// Rank by the two bytes of a pair of single-byte tokens.
     byte_ranks: Box<[u32]>,
     byte_ids: [u32; 256],
-    /// Id of the product of each merge, by rank.
-    products: Box<[u32]>,
+    /// Id of the product of each merge, by rank; none where the ids of the products themselves serve as ranks.
+    products: Option<Box<[u32]>>,
     /// Parts of each token that a merge makes, and the rank of that merge, by id; `NO_RANK` for the others.
     parts: Box<[Parts]>,
     /// Whether the parts of every merge are bytes or products of earlier merges, and no two merges make one token.
     is_ordered: bool,
+    /// Whether every byte has a token.
+    has_all_bytes: bool,
 }
 
 /// How a token comes about.
@@ -82,7 +90,11 @@ impl MergeTable {
         };
         let mut parts = vec![none; largest_id + 1];
         let mut is_ordered = true;
+        // Where the ids of the products ascend with the ranks, they tell which merge comes first as well.
+        let ascends = merges.windows(2).all(|pair| pair[0].2 < pair[1].2);
+        let rank_of = |rank: u32, product: u32| if ascends { product } else { rank };
         for (&(left, right, product), rank) in merges.iter().zip(0_u32..) {
+            let rank = rank_of(rank, product);
             let is_ready =
                 |part: u32| parts[part as usize].rank != NO_RANK || byte_ids.contains(&part);
             is_ordered &=
@@ -93,32 +105,30 @@ impl MergeTable {
             .iter()
             .all(|&id| id > largest_id as u32 || parts[id as usize].rank == NO_RANK);
         let mut table = Self {
-            slots: vec![EMPTY; 1 << bits].into(),
+            slots: LargeSlice::new(1 << bits, || EMPTY),
             shift: 64 - bits,
             filter: vec![0; 1 << (FILTER_BITS - 6)].into(),
             byte_ranks: vec![NO_RANK; 1 << 16].into(),
             byte_ids: *byte_ids,
-            products: merges.iter().map(|merge| merge.2).collect(),
+            products: (!ascends).then(|| merges.iter().map(|merge| merge.2).collect()),
             parts: parts.into(),
             is_ordered,
+            has_all_bytes: !byte_ids.contains(&NO_ID),
         };
-        for (&(left, right, _), rank) in merges.iter().zip(0_u64..) {
+        for (&(left, right, product), rank) in merges.iter().zip(0_u32..) {
             let pair = pair_key(left, right);
             let slot = table.slot(pair);
             if table.slots[slot] == EMPTY {
-                table.slots[slot] = pair << FIELD_BITS | rank;
+                table.slots[slot] = pair << FIELD_BITS | u64::from(rank_of(rank, product));
                 let bit = pair_hash(pair) >> (64 - FILTER_BITS);
                 table.filter[bit as usize >> 6] |= 1 << (bit & 63);
             }
         }
-        for (pair, rank) in (0_u16..=u16::MAX).zip(table.byte_ranks.clone()) {
+        for pair in 0_u16..=u16::MAX {
             let [left, right] = pair.to_be_bytes().map(|byte| byte_ids[usize::from(byte)]);
-            let has_rank = left != NO_ID && right != NO_ID;
-            table.byte_ranks[usize::from(pair)] = if has_rank {
-                table.rank(left, right)
-            } else {
-                rank
-            };
+            if left != NO_ID && right != NO_ID {
+                table.byte_ranks[usize::from(pair)] = table.rank(left, right);
+            }
         }
         Some(table)
     }
@@ -188,8 +198,26 @@ impl MergeTable {
         }
     }
 
+    /// Rank of the merge that makes `id`, [`NO_RANK`] if none does; only for [ordered](Self::is_ordered) rules.
+    #[must_use]
+    pub(crate) fn rank_of_product(&self, id: u32) -> u32 {
+        self.parts
+            .get(id as usize)
+            .map_or(NO_RANK, |parts| parts.rank)
+    }
+
+    /// What the merge of a rank makes.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) fn product(&self, rank: u32) -> u32 {
+        match &self.products {
+            Some(products) => products[rank as usize],
+            None => rank,
+        }
+    }
+
     /// Slot of `pair`, or the free slot where it would go; one is always free.
-    #[inline]
+    #[inline(always)]
     fn slot(&self, pair: u64) -> usize {
         let mut slot = (pair_hash(pair) >> self.shift) as usize;
         while self.slots[slot] >> FIELD_BITS != pair && self.slots[slot] != EMPTY {
@@ -200,7 +228,7 @@ impl MergeTable {
 
     /// Rank of the merge of two ids, [`NO_RANK`] if there is none.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub(crate) fn rank(&self, left: u32, right: u32) -> u32 {
         let pair = pair_key(left, right);
         let bit = pair_hash(pair) >> (64 - FILTER_BITS);
@@ -218,6 +246,10 @@ impl MergeTable {
     /// Of all pairs the one of the lowest rank joins first, the leftmost of several. A byte without a token is left
     /// out.
     pub(crate) fn merge(&self, word: &[u8], scratch: &mut MergeScratch, out: &mut Vec<u32>) {
+        if let Some((ids, count)) = self.merge_short(word) {
+            out.extend_from_slice(&ids[..count]);
+            return;
+        }
         let MergeScratch { ids, ranks, .. } = scratch;
         ids.clear();
         ids.extend(word.iter().map(|&byte| self.byte_ids[usize::from(byte)]));
@@ -239,8 +271,107 @@ impl MergeTable {
         }
     }
 
+    /// Ids of a word of one to [`SHORT`] bytes and how many they are; `None` for other words, and where some byte has no
+    /// token.
+    #[inline(always)]
+    pub(crate) fn merge_short(&self, word: &[u8]) -> Option<([u32; SHORT], usize)> {
+        if word.is_empty() || word.len() > SHORT || !self.has_all_bytes {
+            return None;
+        }
+        let mut ids = [0; SHORT];
+        let mut orders = [u32::MAX; SHORT];
+        for (id, &byte) in ids.iter_mut().zip(word) {
+            *id = self.byte_ids[usize::from(byte)];
+        }
+        for (place, pair) in word.windows(2).enumerate().take(SHORT) {
+            let rank = self.byte_ranks[usize::from(pair[0]) << 8 | usize::from(pair[1])];
+            orders[place] = order(rank, place);
+        }
+        let alive = u32::MAX >> (32 - word.len());
+        let alive = self.merge_places(&mut ids, &mut orders, alive);
+        let count = move_together(&mut ids, alive);
+        Some((ids, count))
+    }
+
+    /// Merges 3 to [`SHORT`] symbols in place and returns how many remain; `ranks[i]` is that of symbols i and i + 1.
+    #[inline(always)]
+    pub(crate) fn merge_few(&self, ids: &mut [u32], ranks: &[u32]) -> usize {
+        if let [first, _, third] = *ids {
+            let is_left_first = ranks[0] <= ranks[1];
+            let rank = if is_left_first { ranks[0] } else { ranks[1] };
+            if rank == NO_RANK {
+                return 3;
+            }
+            let joined = self.product(rank);
+            let (left, right) = if is_left_first {
+                (joined, third)
+            } else {
+                (first, joined)
+            };
+            return match self.rank(left, right) {
+                NO_RANK => {
+                    (ids[0], ids[1]) = (left, right);
+                    2
+                }
+                rank => {
+                    ids[0] = self.product(rank);
+                    1
+                }
+            };
+        }
+        let (mut places, mut orders) = ([0; SHORT], [u32::MAX; SHORT]);
+        places[..ids.len()].copy_from_slice(ids);
+        for (place, &rank) in ranks[..ids.len() - 1].iter().enumerate() {
+            orders[place] = order(rank, place);
+        }
+        let alive = u32::MAX >> (32 - ids.len());
+        let alive = self.merge_places(&mut places, &mut orders, alive);
+        let count = move_together(&mut places, alive);
+        ids[..count].copy_from_slice(&places[..count]);
+        count
+    }
+
+    /// Merges symbols that stay at their places, of which `alive` has those that have one, and returns which remain.
+    ///
+    /// `orders` holds the [`order`] of every symbol that joins the next.
+    #[inline(always)]
+    fn merge_places(
+        &self,
+        ids: &mut [u32; SHORT],
+        orders: &mut [u32; SHORT],
+        mut alive: u32,
+    ) -> u32 {
+        loop {
+            let first = orders
+                .iter()
+                .fold(u32::MAX, |first, &order| first.min(order));
+            if first == u32::MAX {
+                return alive;
+            }
+            let place = first as usize & (SHORT - 1);
+            let id = self.product(first >> PLACE_BITS);
+            ids[place] = id;
+            let behind = alive & (u32::MAX - 1) << place;
+            let joined = behind.trailing_zeros() as usize & (SHORT - 1);
+            orders[joined] = u32::MAX;
+            alive &= !(1 << joined);
+            let behind = behind & behind.wrapping_sub(1);
+            orders[place] = if behind == 0 {
+                u32::MAX
+            } else {
+                let next = behind.trailing_zeros() as usize & (SHORT - 1);
+                order(self.rank(id, ids[next]), place)
+            };
+            let before = alive & !(u32::MAX << place);
+            if before != 0 {
+                let last = before.ilog2() as usize & (SHORT - 1);
+                orders[last] = order(self.rank(ids[last], id), last);
+            }
+        }
+    }
+
     /// Merges in place and returns how many symbols remain; `ranks[i]` is that of symbols i and i + 1.
-    fn merge_by_scan(&self, ids: &mut [u32], ranks: &mut [u32]) -> usize {
+    pub(crate) fn merge_by_scan(&self, ids: &mut [u32], ranks: &mut [u32]) -> usize {
         let mut count = ids.len();
         loop {
             let best = ranks[..count].iter().copied().min().unwrap_or(NO_RANK);
@@ -254,7 +385,7 @@ impl MergeTable {
             ids.copy_within(at + 2..count, at + 1);
             ranks.copy_within(at + 1..count, at);
             count -= 1;
-            ids[at] = self.products[best as usize];
+            ids[at] = self.product(best);
             ranks[at] = if at + 1 < count {
                 self.rank(ids[at], ids[at + 1])
             } else {
@@ -295,7 +426,7 @@ impl MergeTable {
             }
             let right = next[slot] as usize;
             let after = next[right];
-            ids[slot] = self.products[rank as usize];
+            ids[slot] = self.product(rank);
             ranks[right] = NO_RANK;
             next[slot] = after;
             ranks[slot] = NO_RANK;
@@ -321,6 +452,27 @@ impl MergeTable {
             at = next[at as usize];
         }
     }
+}
+
+/// Rank and place of a symbol that joins the next: the smallest comes first, of equal ranks the leftmost.
+#[inline(always)]
+fn order(rank: u32, place: usize) -> u32 {
+    if rank == NO_RANK {
+        u32::MAX
+    } else {
+        rank << PLACE_BITS | place as u32
+    }
+}
+
+/// Moves the ids at the places of `alive` to the front and returns how many they are.
+#[inline(always)]
+fn move_together(ids: &mut [u32; SHORT], mut alive: u32) -> usize {
+    let count = alive.count_ones() as usize;
+    for to in 0..count {
+        ids[to & (SHORT - 1)] = ids[alive.trailing_zeros() as usize & (SHORT - 1)];
+        alive &= alive.wrapping_sub(1);
+    }
+    count
 }
 
 #[inline]

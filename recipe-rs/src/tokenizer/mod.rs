@@ -9,10 +9,15 @@
 //! # Ok(()) }
 //! ```
 
+#![allow(
+    clippy::inline_always,
+    reason = "the encoder is compiled once for each set of instructions; what is not inlined does not use them"
+)]
+
 mod added_tokens;
-mod bridge;
 mod byte_bpe;
 mod byte_level;
+mod cjk;
 mod cuts;
 mod decode;
 mod encoder;
@@ -20,19 +25,22 @@ mod fallback;
 mod file;
 mod gguf;
 mod growing;
+mod large_slice;
 mod merge;
 mod parallel;
 mod scan;
 mod seams;
 mod unicode;
 mod vocabulary;
+mod word;
 mod word_table;
 mod worker;
 
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use added_tokens::AddedToken;
 use added_tokens::AddedTokens;
@@ -61,6 +69,8 @@ struct Inner {
     /// Set when matching or decoding depends on more than one token.
     pipeline: Option<CratePipeline>,
     token_bytes: TokenBytes,
+    /// Threads that a long text is worth, once that was asked for.
+    num_threads: OnceLock<NonZeroUsize>,
 }
 
 impl Tokenizer {
@@ -96,6 +106,7 @@ impl Tokenizer {
                 encoder: Box::new(encoder),
                 pipeline: None,
                 token_bytes,
+                num_threads: OnceLock::new(),
             };
             return Ok(Self {
                 inner: Arc::new(inner),
@@ -118,6 +129,7 @@ impl Tokenizer {
                 encoder,
                 pipeline,
                 token_bytes,
+                num_threads: OnceLock::new(),
             }),
         })
     }
@@ -152,8 +164,8 @@ impl Tokenizer {
 
     /// Ids of `text`, in which spellings of added tokens are plain text.
     ///
-    /// Long texts are cut at safe positions and encoded on up to `num_threads` threads (default: as many as there are
-    /// processors); the ids do not depend on it.
+    /// Long texts are cut at safe positions and encoded on up to `num_threads` threads (default: the processors that this
+    /// process might use when the first long text came); the ids do not depend on it.
     ///
     /// # Errors
     /// [`Error::Tokenizer`] when a character has no token and the vocabulary has no unknown token.
@@ -174,7 +186,15 @@ impl Tokenizer {
         special_ranges: &[Range<usize>],
         num_threads: Option<NonZeroUsize>,
     ) -> Result<Vec<u32>> {
-        let num_threads = num_threads.unwrap_or_else(parallel::default_num_threads);
+        let num_threads = match num_threads {
+            Some(num_threads) => num_threads,
+            // Finding out what the system grants takes longer than a short text.
+            None if parallel::is_short(text) => NonZeroUsize::MIN,
+            None => *self
+                .inner
+                .num_threads
+                .get_or_init(parallel::default_num_threads),
+        };
         let mut out = Vec::with_capacity(text.len() / 3);
         let mut from = 0;
         let mut skip_white = false;
@@ -307,6 +327,22 @@ impl Tokenizer {
         let mut data = Vec::new();
         self.append_token_bytes(id, false, &mut data);
         Ok(data)
+    }
+
+    /// The added token of an id.
+    #[must_use]
+    pub(crate) fn added_token(&self, id: u32) -> Option<&AddedToken> {
+        self.inner.added.of_id(id)
+    }
+
+    /// The same as [`Self::token_bytes`], without a copy where that is possible; `None` for an id that does not exist.
+    #[must_use]
+    pub(crate) fn borrowed_token_bytes(&self, id: u32) -> Option<Cow<'_, [u8]>> {
+        if self.inner.token_bytes.is_byte_level() {
+            self.inner.vocabulary.spelling(id)?;
+            return Some(Cow::Borrowed(self.inner.vocabulary.bytes(id)));
+        }
+        self.token_bytes(id).ok().map(Cow::Owned)
     }
 
     /// Id of the token that the file spells `token`.

@@ -1,6 +1,7 @@
 //! One long text on several threads.
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use super::encoder::PlainEncoder;
@@ -8,6 +9,9 @@ use crate::Result;
 
 /// Texts below this size are not worth a thread.
 const MIN_BYTES_PER_THREAD: usize = 32 << 10;
+
+/// About what a thread takes at a time.
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// How far a chunk may grow beyond its size to find a safe cut.
 const MAX_CUT_DISTANCE: usize = 64 << 10;
@@ -18,7 +22,16 @@ pub(crate) fn default_num_threads() -> NonZeroUsize {
     thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
+/// Whether `text` is encoded on one thread in any case.
+#[must_use]
+pub(crate) fn is_short(text: &str) -> bool {
+    text.len() < 2 * MIN_BYTES_PER_THREAD
+}
+
 /// Appends the ids of `text` to `out`, on up to `num_threads` threads; the ids do not depend on their number.
+///
+/// There are more chunks than threads, and a thread takes the next one when it is done with another: one that the system
+/// stops for a while delays the others by one chunk at most.
 ///
 /// # Errors
 /// What the encoder reports.
@@ -29,31 +42,40 @@ pub(crate) fn encode_into(
     num_threads: NonZeroUsize,
     out: &mut Vec<u32>,
 ) -> Result<()> {
-    let num_chunks = num_threads.get().min(text.len() / MIN_BYTES_PER_THREAD);
-    let chunks = if num_chunks > 1 {
-        split(encoder, text, num_chunks)
-    } else {
-        vec![text]
-    };
-    let [first, rest @ ..] = chunks.as_slice() else {
-        return Ok(());
+    let num_threads = num_threads.get().min(text.len() / MIN_BYTES_PER_THREAD);
+    if num_threads <= 1 {
+        return encoder.encode_into(text, at_start, out);
+    }
+    let chunks = split(encoder, text, (text.len() / CHUNK_BYTES).max(num_threads));
+    let next = AtomicUsize::new(1);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(chunk) = chunks.get(index) else {
+                return Ok(done);
+            };
+            let mut ids = Vec::with_capacity(chunk.len() / 3);
+            encoder.encode_into(chunk, false, &mut ids)?;
+            done.push((index, ids));
+        }
     };
     thread::scope(|scope| {
-        let workers: Vec<_> = rest
-            .iter()
-            .map(|chunk| {
-                scope.spawn(|| {
-                    let mut ids = Vec::with_capacity(chunk.len() / 3);
-                    encoder.encode_into(chunk, false, &mut ids).map(|()| ids)
-                })
-            })
-            .collect();
-        encoder.encode_into(first, at_start, out)?;
+        let workers: Vec<_> = (1..num_threads).map(|_| scope.spawn(work)).collect();
+        let mut parts = Vec::with_capacity(chunks.len());
+        if let Some(first) = chunks.first() {
+            encoder.encode_into(first, at_start, out)?;
+        }
+        parts.extend(work()?);
         for worker in workers {
             match worker.join() {
-                Ok(ids) => out.extend_from_slice(&ids?),
+                Ok(done) => parts.extend(done?),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
+        }
+        parts.sort_unstable_by_key(|part| part.0);
+        for (_, ids) in parts {
+            out.extend_from_slice(&ids);
         }
         Ok(())
     })

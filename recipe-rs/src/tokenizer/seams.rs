@@ -18,9 +18,14 @@ pub(crate) fn merge(bpe: &ByteBpe, word: &[u8], scratch: &mut MergeScratch, out:
     }
     let first = out.len();
     let mut block = Vec::new();
+    let mut last: &[u8] = &[];
     for bytes in word.chunks(BLOCK) {
-        block.clear();
-        bpe.merges.merge(bytes, scratch, &mut block);
+        // Most words of this length are one character or a pattern over and over.
+        if bytes != last {
+            block.clear();
+            bpe.merges.merge(bytes, scratch, &mut block);
+            last = bytes;
+        }
         join(bpe, scratch, out, first, &block);
     }
 }

@@ -4,7 +4,8 @@ use std::hash::Hasher;
 
 use super::byte_level::ByteAlphabet;
 use super::file::TokenizerFile;
-use super::word_table::WordHasher;
+use super::scan::simd::prefetch;
+use super::word::WordHasher;
 use crate::{Error, Result};
 
 /// The largest id that a vocabulary may use; the encoder's tables pack ids into 22 bits.
@@ -19,12 +20,15 @@ pub(crate) struct Vocabulary {
     /// Spellings in the file, one after another, and where each id's starts and ends; `MISSING` for holes.
     spellings: String,
     spelling_ranges: Vec<(u32, u32)>,
-    /// Open-addressed index of the spellings: ids, `FREE` where a slot is free.
-    index: Vec<u32>,
+    /// Open-addressed index of the spellings: a part of the hash and the id, `FREE` where a slot is free.
+    index: Vec<u64>,
 }
 
 const MISSING: (u32, u32) = (u32::MAX, u32::MAX);
-const FREE: u32 = u32::MAX;
+const FREE: u64 = u64::MAX;
+
+/// Spellings whose places in memory are asked for before the first of them is looked at.
+const AHEAD: usize = 16;
 
 impl Vocabulary {
     /// Collects the model's vocabulary and the added tokens of `file`.
@@ -70,7 +74,7 @@ impl Vocabulary {
             index: vec![FREE; (entries.len() * 2 + 1).next_power_of_two()],
         };
         vocabulary.offsets.push(0);
-        for (entry, id) in entries.iter().zip(0..) {
+        for entry in &entries {
             let mut range = MISSING;
             if let Some((spelling, by_alphabet)) = entry {
                 if !(*by_alphabet && alphabet.decode_into(spelling, &mut vocabulary.data)) {
@@ -82,24 +86,43 @@ impl Vocabulary {
             }
             vocabulary.spelling_ranges.push(range);
             vocabulary.offsets.push(vocabulary.data.len() as u32);
-            if let Some((spelling, _)) = entry {
-                let slot = vocabulary.slot(spelling);
-                vocabulary.index[slot] = id;
-            }
         }
+        vocabulary.fill_index(&entries);
         Ok(vocabulary)
     }
 
-    /// Slot of a spelling in the index, or the free slot where it would go.
-    fn slot(&self, spelling: &str) -> usize {
-        let mut hasher = WordHasher::default();
-        hasher.write(spelling.as_bytes());
-        let mask = self.index.len() - 1;
-        let mut slot = hasher.finish() as usize & mask;
-        while self.index[slot] != FREE && self.spelling(self.index[slot]) != Some(spelling) {
-            slot = (slot + 1) & mask;
+    fn fill_index(&mut self, entries: &[Option<(&str, bool)>]) {
+        let hashes: Vec<u64> = entries
+            .iter()
+            .map(|entry| entry.map_or(0, |(spelling, _)| hash(spelling)))
+            .collect();
+        for (id, entry) in entries.iter().enumerate() {
+            if let Some(&ahead) = hashes.get(id + AHEAD) {
+                prefetch(&self.index[self.home(ahead)]);
+            }
+            if let Some((spelling, _)) = entry {
+                let slot = self.slot(spelling, hashes[id]);
+                self.index[slot] = tag(hashes[id]) | id as u64;
+            }
         }
-        slot
+    }
+
+    /// Where the search for a hash begins.
+    fn home(&self, hash: u64) -> usize {
+        hash as usize & (self.index.len() - 1)
+    }
+
+    /// Slot of a spelling in the index, or the free slot where it would go.
+    fn slot(&self, spelling: &str, hash: u64) -> usize {
+        let mut slot = self.home(hash);
+        loop {
+            let found = self.index[slot];
+            let is_it = found >> 32 == hash >> 32 && self.spelling(found as u32) == Some(spelling);
+            if found == FREE || is_it {
+                return slot;
+            }
+            slot = (slot + 1) & (self.index.len() - 1);
+        }
     }
 
     /// Number of ids, holes included: one more than the largest id.
@@ -128,7 +151,35 @@ impl Vocabulary {
     /// Id of a spelling in the file.
     #[must_use]
     pub(crate) fn id(&self, spelling: &str) -> Option<u32> {
-        let id = self.index[self.slot(spelling)];
-        (id != FREE).then_some(id)
+        let found = self.index[self.slot(spelling, hash(spelling))];
+        (found != FREE).then_some(found as u32)
     }
+
+    /// Asks for what [`Self::id`] of a spelling will read, as far as the memory has brought it so far: called three
+    /// times with other work between, it leaves nothing to wait for.
+    pub(crate) fn prefetch(&self, spelling: &str, step: usize) {
+        let found = &self.index[self.home(hash(spelling))];
+        if step == 0 {
+            return prefetch(found);
+        }
+        let id = *found as u32 as usize;
+        if let Some(range) = self.spelling_ranges.get(id) {
+            if step == 1 {
+                prefetch(range);
+            } else if let Some(first) = self.spellings.as_bytes().get(range.0 as usize) {
+                prefetch(first);
+            }
+        }
+    }
+}
+
+fn hash(spelling: &str) -> u64 {
+    let mut hasher = WordHasher::default();
+    hasher.write(spelling.as_bytes());
+    hasher.finish()
+}
+
+/// The upper half of a hash, which no free slot has.
+fn tag(hash: u64) -> u64 {
+    hash & !u64::from(u32::MAX)
 }

@@ -12,30 +12,31 @@ pub(crate) struct Masks {
     pub(crate) newline: u64,
 }
 
-/// Computes the masks of 64 bytes.
-pub(crate) type Classify = fn(&[u8; 64]) -> Masks;
-
-/// The fastest way of this machine.
-#[must_use]
-pub(crate) fn best() -> Classify {
-    super::simd::classify().unwrap_or(portable)
+/// A way to compute the masks of 64 bytes.
+pub(crate) trait Classify {
+    /// The masks of `block`.
+    fn masks(&self, block: &[u8; 64]) -> Masks;
 }
 
-/// The masks by table.
-#[must_use]
-pub(crate) fn portable(block: &[u8; 64]) -> Masks {
-    let mut masks = Masks::default();
-    for (at, &byte) in block.iter().enumerate() {
-        let class = CLASS_BITS[usize::from(byte)];
-        let bit = |index: u8| u64::from(class >> index & 1) << at;
-        masks.letter |= bit(0);
-        masks.digit |= bit(1);
-        masks.punct |= bit(2);
-        masks.space |= bit(3);
-        masks.blank |= bit(4);
-        masks.newline |= bit(5);
+/// By table.
+#[derive(Debug)]
+pub(crate) struct Portable;
+
+impl Classify for Portable {
+    fn masks(&self, block: &[u8; 64]) -> Masks {
+        let mut masks = Masks::default();
+        for (at, &byte) in block.iter().enumerate() {
+            let class = CLASS_BITS[usize::from(byte)];
+            let bit = |index: u8| u64::from(class >> index & 1) << at;
+            masks.letter |= bit(0);
+            masks.digit |= bit(1);
+            masks.punct |= bit(2);
+            masks.space |= bit(3);
+            masks.blank |= bit(4);
+            masks.newline |= bit(5);
+        }
+        masks
     }
-    masks
 }
 
 static CLASS_BITS: [u8; 256] = {
@@ -58,6 +59,7 @@ static CLASS_BITS: [u8; 256] = {
 
 #[cfg(test)]
 mod tests {
+    use super::super::simd::best_masks as best;
     use super::*;
     use proptest::prelude::*;
 
@@ -65,7 +67,7 @@ mod tests {
         #[test]
         fn best_equals_portable(block in proptest::collection::vec(any::<u8>(), 64)) {
             let block: [u8; 64] = block.try_into().unwrap();
-            prop_assert_eq!(best()(&block), portable(&block));
+            prop_assert_eq!(best(&block), Portable.masks(&block));
         }
     }
 
@@ -75,7 +77,7 @@ mod tests {
             for at in 0..64 {
                 let mut block = [b'~'; 64];
                 block[at] = byte;
-                assert_eq!(best()(&block), portable(&block), "{byte} at {at}");
+                assert_eq!(best(&block), Portable.masks(&block), "{byte} at {at}");
             }
         }
     }

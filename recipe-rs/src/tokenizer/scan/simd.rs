@@ -1,6 +1,10 @@
 //! What needs instructions that not every processor has; the only module with `unsafe` code.
 #![allow(unsafe_code)]
 
+use super::super::byte_bpe::ByteBpe;
+use super::super::worker::Worker;
+use super::classify::Portable;
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
@@ -9,14 +13,57 @@ mod x86 {
         _mm256_sub_epi8,
     };
 
-    use super::super::classify::Masks;
+    use super::super::super::byte_bpe::ByteBpe;
+    use super::super::super::worker::Worker;
+    use super::super::classify::{Classify, Masks};
 
-    pub(super) fn classify(block: &[u8; 64]) -> Masks {
-        // SAFETY: `super::classify` hands this function out only after it found AVX2 on this machine.
-        unsafe { classify_avx2(block) }
+    /// Exists only on machines with AVX2.
+    #[derive(Debug, Clone, Copy)]
+    pub(super) struct Avx2(());
+
+    impl Avx2 {
+        pub(super) fn detect() -> Option<Self> {
+            (is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("lzcnt")
+                && is_x86_feature_detected!("popcnt"))
+            .then_some(Self(()))
+        }
+
+        pub(super) fn encode(
+            self,
+            worker: &mut Worker,
+            bpe: &ByteBpe,
+            text: &[u8],
+            out: &mut Vec<u32>,
+        ) {
+            // SAFETY: `self` says that this machine has these instructions.
+            unsafe { encode_avx2(self, worker, bpe, text, out) }
+        }
+    }
+
+    impl Classify for Avx2 {
+        #[inline(always)]
+        fn masks(&self, block: &[u8; 64]) -> Masks {
+            // SAFETY: `self` says that this machine has AVX2.
+            unsafe { classify_avx2(block) }
+        }
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    fn encode_avx2(
+        avx2: Avx2,
+        worker: &mut Worker,
+        bpe: &ByteBpe,
+        text: &[u8],
+        out: &mut Vec<u32>,
+    ) {
+        worker.encode_with(bpe, &avx2, text, out);
     }
 
     #[target_feature(enable = "avx2")]
+    #[inline]
     #[expect(clippy::cast_ptr_alignment, reason = "the load needs no alignment")]
     fn classify_avx2(block: &[u8; 64]) -> Masks {
         let mut masks = Masks::default();
@@ -50,24 +97,35 @@ mod x86 {
         masks
     }
 
+    #[inline(always)]
     pub(super) fn prefetch<T>(item: &T) {
         // SAFETY: prefetching has no effect on the program's state, and SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast::<i8>()) }
     }
 }
 
-/// The vector form of [`super::classify::portable`], if this machine can run one.
-#[must_use]
-pub(crate) fn classify() -> Option<super::classify::Classify> {
+/// Appends the ids of `text` to `out` with the instructions of this machine.
+pub(crate) fn encode(worker: &mut Worker, bpe: &ByteBpe, text: &[u8], out: &mut Vec<u32>) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        return Some(x86::classify);
+    if let Some(avx2) = x86::Avx2::detect() {
+        return avx2.encode(worker, bpe, text, out);
     }
-    None
+    worker.encode_with(bpe, &Portable, text, out);
+}
+
+/// The masks as [`encode`] computes them.
+#[cfg(test)]
+pub(crate) fn best_masks(block: &[u8; 64]) -> super::classify::Masks {
+    use super::classify::Classify;
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = x86::Avx2::detect() {
+        return avx2.masks(block);
+    }
+    Portable.masks(block)
 }
 
 /// Asks for `item` to be brought into the cache.
-#[inline]
+#[inline(always)]
 pub(crate) fn prefetch<T>(item: &T) {
     #[cfg(target_arch = "x86_64")]
     x86::prefetch(item);

@@ -203,13 +203,13 @@ fn contractions(variant: Variant, joining: u64, block: &[u8; 64]) -> Contraction
 #[cfg(test)]
 mod tests {
     use super::super::PreTokenizer;
-    use super::super::classify::portable;
+    use super::super::classify::{Classify, Portable};
     use proptest::prelude::*;
 
     /// Checks the starts of the first block of `text` against the step-by-step scanner.
     fn check(pre_tokenizer: PreTokenizer, text: &[u8]) {
         let block: &[u8; 64] = text[..64].try_into().unwrap();
-        let mut starts = pre_tokenizer.window_starts(&portable(block), block);
+        let mut starts = pre_tokenizer.window_starts(&Portable.masks(block), block);
         let mut start = 0;
         while starts != 0 {
             assert_eq!(
