@@ -48,7 +48,8 @@ class Speculator:
         if self._num_draft_tokens is None:
             row_seconds = self.curve.row_seconds(cost)
             self._pair_seconds = cost.decode_pair_seconds
-            context_seconds = self._pair_seconds * sum(request.num_computed_tokens for request in requests)
+            num_pairs = sum(request.num_computed_tokens for request in requests)
+            context_seconds = self._pair_seconds * num_pairs / self.curve.slowness
             total = row_seconds[min(len(requests), len(row_seconds) - 1)] + context_seconds
             least = self.curve.least_row_seconds(len(requests))
             min_survival = _TRIAL_SURVIVAL if is_trial else compute_min_survival(least, total, len(requests))

@@ -73,3 +73,31 @@ def test_the_least_time_of_a_further_row():
         curve.observe(rows, 3.0 + 2.0 * rows, 0.0)
     curve.row_seconds(COST)
     assert [curve.least_row_seconds(rows) for rows in (1, 7, 511, 512, 9999)] == pytest.approx([2.0] * 5)
+
+
+def test_a_busy_neighbour_slows_all_and_bends_nothing():
+    """While the machine is three times slower only steps of 8 rows run, and later those of 2."""
+    curve = RowCurve()
+    for rows in (1, 2, 4, 8, 16):
+        for _ in range(9):
+            curve.observe(rows, 3.0 + 2.0 * rows, 0.0)
+    before = list(curve.row_seconds(COST))
+    for slowness, rows in ((3.0, 8), (0.5, 2)):
+        for _ in range(40):
+            curve.observe(rows, slowness * (3.0 + 2.0 * rows), 0.0)
+            curve.row_seconds(COST)
+        assert curve.slowness == pytest.approx(slowness, rel=0.1)
+        assert curve.row_seconds(COST)[:17] == pytest.approx(before[:17], rel=0.1)
+
+
+def test_a_wrong_shape_is_corrected_by_what_is_measured():
+    curve = RowCurve()
+    for rows in (1, 2, 4, 8, 16):
+        curve.observe(rows, 3.0 + 2.0 * rows, 0.0)
+    curve.row_seconds(COST)
+    for _ in range(60):
+        for rows in (1, 1, 1, 8):
+            curve.observe(rows, 5.0, 0.0)  # in truth eight rows take no longer than one
+            curve.row_seconds(COST)
+    values = curve.row_seconds(COST)
+    assert values[8] / values[1] < 1.3
