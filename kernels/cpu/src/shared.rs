@@ -5,6 +5,7 @@
     reason = "threads write disjoint ranges of one allocation"
 )]
 
+use crate::pages::prefer_large_pages;
 use std::cell::UnsafeCell;
 use std::ops::Range;
 
@@ -30,9 +31,12 @@ impl<T: bytemuck::Zeroable + Copy> Shared<T> {
         Self::from(bytemuck::zeroed_slice_box(len))
     }
 
-    /// As [`Shared::zeroed`]; `None` when the system does not have so much.
+    /// As [`Shared::zeroed`], on large pages where the system gives them; `None` when it does not have
+    /// so much.
     pub(crate) fn try_zeroed(len: usize) -> Option<Self> {
-        bytemuck::try_zeroed_slice_box(len).ok().map(Self::from)
+        let mut values = bytemuck::try_zeroed_slice_box(len).ok()?;
+        prefer_large_pages(&mut values);
+        Some(Self::from(values))
     }
 
     /// Reads a range.

@@ -151,6 +151,18 @@ def test_what_is_not_covered_is_said(checkpoint, config, model_config, storage, 
         make_executor(replace(config, cpu_backend="native"), checkpoint)
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        replace(CONFIG, cpu_backend="torch", cpu_activations="fast"),
+        replace(CONFIG, cpu_backend="torch", cache=CacheConfig(kv_cache_dtype="int8")),
+    ],
+)
+def test_forms_that_only_native_operators_have_are_refused_elsewhere(checkpoint, config):
+    with pytest.raises(ConfigError, match="only the native CPU operators have"):
+        make_executor(config, checkpoint)
+
+
 def test_a_damaged_tensor_is_named(checkpoint):
     damaged = replace(checkpoint.tensors["lm_head"], data=checkpoint.tensors["lm_head"].data[:-34])
     with pytest.raises(WeightLoadError, match=r"lm_head.*damaged"):
