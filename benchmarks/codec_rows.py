@@ -25,7 +25,9 @@ RANDOM_WORST = {
     "emoji": "😀👍🏽🚀❤️👩‍💻",
 }
 CODECS = ("recipe_rs", "deepseek_recipe")
-MODEL = "DeepSeek-V4.1-Flash"
+# The V4 vocabulary has no system token, which prompts of V4.1 need.
+REQUEST_MODEL = "DeepSeek-V4-Pro"
+STREAM_MODEL = "DeepSeek-V4.1-Flash"
 
 
 def best(run: Callable[[], object], repeats: int = 5) -> float:
@@ -87,7 +89,7 @@ def show_codecs(path: str, text: str) -> None:
     roles = ("user", "assistant")
     messages = [{"role": roles[index % 2], "content": turn} for index, turn in enumerate(turns)]
     num_messages = len(messages) - (len(messages) + 1) % 2  # the last one is the user's
-    body = json.dumps({"model": MODEL, "messages": messages[:num_messages]})
+    body = json.dumps({"model": REQUEST_MODEL, "messages": messages[:num_messages]})
     answer = answer_text(text)
     times: dict[str, list[float]] = {}
     for name in CODECS:
@@ -96,7 +98,7 @@ def show_codecs(path: str, text: str) -> None:
             continue
         codec = importlib.import_module(name)
         tokenizer = codec.Tokenizer.from_file(path)
-        encoding = codec.DeepseekV41Encoding().with_tokenizer(tokenizer)
+        encoding = codec.DeepseekV4Encoding().with_tokenizer(tokenizer)
         num_ids = len(request_ids(codec, encoding, body))
         output_ids = [int(token_id) for token_id in tokenizer.encode(answer)]
         times[name] = [
@@ -134,10 +136,13 @@ def answer_text(text: str) -> str:
 
 def parse(codec: Any, tokenizer: Any, ids: list[int]) -> None:
     """Drives a stream token by token to the JSON of its chunks."""
-    body = {"model": MODEL, "messages": [{"role": "user", "content": "x"}], "stream": True}
-    request = codec.ChatCompletionRequest(body)
-    generator = codec.ChatCompletionRequest.chunk_generator(request.convert(codec.ConversionOptions()), "ID", "MODEL")
-    stage = codec.ThinkingInitialStage.ThinkStart
+    body = {"model": STREAM_MODEL, "messages": [{"role": "user", "content": "x"}], "stream": True}
+    stage = codec.ThinkingInitialStage.ReasoningStart
+    if codec.__name__ == "recipe_rs":
+        generator = codec.ChatCompletionChunkGenerator("ID", "MODEL", stage)
+    else:
+        request = codec.ChatCompletionRequest(body).convert(codec.ConversionOptions())
+        generator = codec.ChatCompletionRequest.chunk_generator(request, "ID", "MODEL")
     options = codec.ParsingOptions(thinking_initial_stage=stage)
     processor = codec.StreamProcessor(generator, options, tokenizer)
     chunks = [codec.InferenceChunk.ready(prompt_usage=codec.PromptUsage(prompt_tokens=7, prompt_cache_hit_tokens=2))]

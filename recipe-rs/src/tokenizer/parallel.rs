@@ -7,8 +7,8 @@ use std::thread;
 use super::encoder::PlainEncoder;
 use crate::Result;
 
-/// Texts below this size are not worth a thread.
-const MIN_BYTES_PER_THREAD: usize = 32 << 10;
+/// Texts below this size are not worth a thread: starting one takes as long as encoding a third of it.
+const MIN_BYTES_PER_THREAD: usize = 64 << 10;
 
 /// About what a thread takes at a time.
 const CHUNK_BYTES: usize = 64 << 10;
