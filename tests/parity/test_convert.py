@@ -63,6 +63,26 @@ def patch_descriptions() -> dict[str, str]:
     return descriptions
 
 
+@pytest.mark.parametrize("choice", [{"type": "auto"}, {"type": "none"}, {"type": "tool", "name": "f"}])
+@pytest.mark.parametrize("named", [[], ["f"], ["g"], ["f", "g"]])
+def test_tools_that_a_message_adds(choice: dict[str, str], named: list[str]) -> None:
+    added = [{"type": "tool_addition", "tool": {"type": "tool_reference", "name": name}} for name in named]
+    tools = [{"name": name, "input_schema": {"type": "object"}, "defer_loading": name != "h"} for name in "fgh"]
+    content = [{"type": "text", "text": "x"}, *added]
+    body = {
+        "model": MODELS[1],
+        "max_tokens": 5,
+        "messages": [{"role": "user", "content": "q"}, {"role": "system", "content": content}],
+        "tools": tools,
+        "tool_choice": choice,
+        "thinking": {"type": "disabled"},
+    }
+    found = [
+        conversion(codec, "MessagesRequest", body, codec.ConversionOptions()).detail for codec in (official, recipe_rs)
+    ]
+    assert found[0] == found[1]
+
+
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("request_class", PROTOCOLS)
 def test_random_requests_convert_alike(

@@ -392,7 +392,7 @@ fn convert_assistant(
 
 fn convert_system(blocks: Vec<Block>, index: usize, scope: &Scope<'_>) -> Result<SystemMessage> {
     let mut parts = Vec::new();
-    let mut added: Vec<ToolDefinition> = Vec::new();
+    let mut added: Option<Vec<ToolDefinition>> = None;
     for (position, block) in blocks.into_iter().enumerate() {
         if let Block::ToolAddition(name) = &block {
             let path = format!("messages.{index}.content.{position}");
@@ -406,6 +406,8 @@ fn convert_system(blocks: Vec<Block>, index: usize, scope: &Scope<'_>) -> Result
                         format!("{path}: tool_addition of {name:?} names no declared tool"),
                     )
                 })?;
+            // A message that names only tools which the request does not want brings an empty list.
+            let added = added.get_or_insert_default();
             if scope.brings(tool) {
                 added.push(tool.clone());
             }
@@ -416,7 +418,7 @@ fn convert_system(blocks: Vec<Block>, index: usize, scope: &Scope<'_>) -> Result
     }
     Ok(SystemMessage {
         content: content::join(parts, image_token(scope)),
-        tools: (!added.is_empty()).then_some(added),
+        tools: added,
     })
 }
 
