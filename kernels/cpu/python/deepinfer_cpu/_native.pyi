@@ -143,8 +143,8 @@ class Runner:
         activations: str = "exact",
         kv_storage: str = "float16",
     ) -> Runner:
-        """A runner with an empty cache. `activations`: "exact" (15 bits) or "fast" (8 bits); `kv_storage`: "float16", or
-        "int8" with a scale for each key and value. Raises ShapeError."""
+        """A runner with an empty cache. `activations`: "exact" (15 bits) or "fast" (8 bits); `kv_storage`: "float16",
+        or "int8" with a scale for each key and value. Raises ShapeError."""
 
     def step(
         self,
