@@ -52,7 +52,7 @@ impl ImagePreprocessor {
     /// Preprocesses the bytes of one image file.
     ///
     /// # Errors
-    /// [`Error::Image`] when the bytes are empty, of another format, damaged, or when a side is
+    /// [`crate::Error::Image`] when the bytes are empty, of another format, damaged, or when a side is
     /// longer than the options allow; nothing is decoded in the last case.
     pub fn preprocess(self, data: &[u8], options: &PreprocessOptions) -> Result<ImageInfo> {
         let mut image = decode(data, options.max_dimension_px)?;
