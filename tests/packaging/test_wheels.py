@@ -18,6 +18,13 @@ def _build(arguments: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def codec_wheel(tmp_path_factory) -> Path:
+    """The wheel that the set-up built and installed, unless the sources have changed since."""
+    newest = max(
+        path.stat().st_mtime for path in (ROOT / "recipe-rs").rglob("*") if path.suffix in (".rs", ".toml", ".py")
+    )
+    for wheel in (ROOT / ".stamps/wheels").glob("*.whl"):
+        if wheel.stat().st_mtime > newest:
+            return wheel
     out = tmp_path_factory.mktemp("codec")
     _build(["maturin", "build", "--release", "-q", "-m", "recipe-rs/Cargo.toml", "-o", str(out)])
     (wheel,) = out.glob("*.whl")
