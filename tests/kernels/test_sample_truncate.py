@@ -103,6 +103,7 @@ def test_strided_input_keeps_its_surroundings():
 def test_empty_batch():
     logits = torch.zeros(0, 7)
     sample_truncate(logits, *(t[:0] for t in as_tensors(OPTIONS)))
+    assert logits.shape == (0, 7)
 
 
 @pytest.mark.parametrize(

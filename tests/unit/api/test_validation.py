@@ -164,10 +164,11 @@ def test_the_newer_name_of_max_tokens_wins():
 
 
 def test_harmless_forms_are_accepted():
-    chat(tools=[], tool_choice="none", functions=[], response_format={"type": "text"}, modalities=["text"])
-    completion(best_of=1, suffix="", stop=[])
-    completion(best_of=2, n=2)
-    completion(max_tokens=0, echo=True)
+    body = chat(tools=[], tool_choice="none", functions=[], response_format={"type": "text"}, modalities=["text"])
+    assert ignored_fields(body, WITHOUT_EFFECT) == []
+    assert not completion(best_of=1, suffix="", stop=[]).stop
+    assert completion(best_of=2, n=2).n == 2
+    assert completion(max_tokens=0, echo=True).max_output_tokens == 0
 
 
 def test_unknown_and_idle_fields_are_named():

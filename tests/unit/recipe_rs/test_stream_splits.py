@@ -160,4 +160,5 @@ def test_random_bytes_of_markup_never_fail() -> None:
     rng = random.Random(5)
     for _ in range(300):
         text = "".join(rng.choice(ATOMS) for _ in range(rng.randrange(40)))
-        drive([text], finish=rng.choice(["Stop", "Length"]))
+        finish = rng.choice(["Stop", "Length"])
+        assert drive([text], finish=finish).answer == drive(list(text), finish=finish).answer, text
